@@ -1,0 +1,72 @@
+/**
+ * The words that every algorithm shares: what a limit is, what a decision is, and the shape of an algorithm.
+ *
+ * An algorithm is arithmetic over numbers. It reads no clock, keeps no memory and throws nothing: it takes the state that it
+ * returned last time and the present instant, and says what the next state would be. The caller decides whether to keep that state,
+ * which is what makes "all counters or none" a matter of not assigning.
+ */
+
+export type AlgorithmName = 'token_bucket' | 'leaky_bucket' | 'fixed_window' | 'sliding_window' | 'sliding_log';
+
+/** The numbers of a rule. They are checked once, by `policy/schema`; here they are taken as sound. */
+export interface Limit {
+  readonly algorithm: AlgorithmName;
+  /** Whole units admitted per window, >= 0. A quota of 0 denies every request. */
+  readonly quota: number;
+  /** Length of the window in whole milliseconds, >= 1. */
+  readonly windowMs: number;
+  /** The most units that fit in one instant (`token_bucket`); the other algorithms have `burst === quota`. */
+  readonly burst: number;
+  /** The longest that a request may be held back before it goes on (`leaky_bucket`); 0 for the others. */
+  readonly maxDelayMs: number;
+}
+
+/**
+ * What was decided about one request on one counter.
+ *
+ * - `allowed`: it may go on after `delayMs` (0 but for `leaky_bucket`).
+ * - `denied`: the same request fits after `retryAfterMs` if nothing else is charged meanwhile; always > 0.
+ * - `impossible`: its cost is above what the counter can ever hold, so no wait helps.
+ */
+export type Decision =
+  | { readonly outcome: 'allowed'; readonly delayMs: number }
+  | { readonly outcome: 'denied'; readonly retryAfterMs: number }
+  | { readonly outcome: 'impossible' };
+
+export const ALLOWED: Decision = Object.freeze({ outcome: 'allowed', delayMs: 0 });
+export const IMPOSSIBLE: Decision = Object.freeze({ outcome: 'impossible' });
+
+/** A decision and the state to keep if it is acted on. After anything but `allowed`, `state` is the state that was given. */
+export interface Step<State> {
+  readonly decision: Decision;
+  readonly state: State | undefined;
+}
+
+/**
+ * One algorithm. `state` is what an earlier call returned; `undefined` means never seen, a full quota. `nowMs` is on the clock
+ * that the state was written under (see `core/clock`). `cost` is a whole number >= 0, and 0 is a peek: it is always allowed,
+ * and changes nothing.
+ */
+export interface Algorithm<State> {
+  decide(limit: Limit, state: State | undefined, cost: number, nowMs: number): Step<State>;
+  /** Units that could be spent now: from -quota (a debt) to the capacity; may be fractional. */
+  available(limit: Limit, state: State | undefined, nowMs: number): number;
+  /** Units in use now: `capacity(limit) - available`, never below 0; above the capacity by a debt. */
+  used(limit: Limit, state: State | undefined, nowMs: number): number;
+  /** Charges `cost` without asking, into debt if need be: at most one quota below empty, what is beyond is forgiven. */
+  charge(limit: Limit, state: State | undefined, cost: number, nowMs: number): State | undefined;
+  /** Takes back a charge of `cost` made at `chargedAtMs`, never beyond full; a window takes back only what it still counts. */
+  giveBack(limit: Limit, state: State | undefined, charge: PastCharge, nowMs: number): State | undefined;
+  /** The instant from which the state says nothing (the counter is full again) and may be dropped; `-Infinity` for `undefined`. */
+  atRestAtMs(limit: Limit, state: State | undefined): number;
+}
+
+export interface PastCharge {
+  readonly cost: number;
+  readonly chargedAtMs: number;
+}
+
+/** The most units that a counter of this limit ever holds: the burst of a token bucket, the quota of everything else. */
+export function capacity(limit: Limit): number {
+  return limit.algorithm === 'token_bucket' ? limit.burst : limit.quota;
+}
