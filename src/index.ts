@@ -1,0 +1,5 @@
+import { DurableObject } from 'cloudflare:workers';
+
+export class LimiterOwner extends DurableObject {}
+
+export default { fetch: () => new Response('not built yet') };

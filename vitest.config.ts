@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    reporters: ['default', './test/totals-reporter.ts'],
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          environment: 'node',
+          include: ['test/{core,policy,engine,gateway,scripts}/**/*.test.ts', 'test/*.test.ts'],
+        },
+      },
+      './test/worker/vitest.config.ts',
+    ],
+  },
+});
