@@ -1,0 +1,36 @@
+/**
+ * `npm run deploy` uploads the Worker; `npm run deploy:check` makes the same bundle offline and weighs it.
+ *
+ * Every cold start loads and compiles the bundle, so its size has a budget. Further arguments go to `wrangler deploy`.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeBundle } from './bundle.ts';
+import { command, runCommand, runScript, WRANGLER } from './command.ts';
+
+/** The limiter measures well below; a dependency that brings a parser or a schema library into the Worker goes over. */
+const GZIP_BUDGET_BYTES = 100 * 1024;
+
+await runCommand(async () => {
+  const program = command('npm run deploy --', 'Deploys the Worker with wrangler.')
+    .option('--check', 'bundle offline, print the gzip size and fail over the budget')
+    .argument('[wrangler arguments...]', 'passed to `wrangler deploy`')
+    .allowUnknownOption()
+    .parse();
+  const { check } = program.opts<{ check?: boolean }>();
+  return check ? weigh() : runScript(WRANGLER, ['deploy', ...program.args]);
+});
+
+async function weigh(): Promise<number> {
+  const folder = await mkdtemp(join(tmpdir(), 'edge-limiter-bundle-'));
+  try {
+    const { gzipBytes } = await makeBundle(folder);
+    const [size, budget] = [gzipBytes, GZIP_BUDGET_BYTES].map((bytes) => `${(bytes / 1024).toFixed(1)} KiB`);
+    const fits = gzipBytes <= GZIP_BUDGET_BYTES;
+    console.log(`bundle: ${size} gzip, budget ${budget}: ${fits ? 'fits' : 'too large'}`);
+    return fits ? 0 : 1;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * `npm run serve`: the production bundle on raw workerd, for load tests and for self-hosting.
+ *
+ * Prints one line, `ready http://127.0.0.1:PORT`, when every port answers; logs go to stderr. SIGTERM or SIGINT stops everything
+ * within two seconds and exits 0; a wrong flag, rule file or port exits 2; a server that dies by itself exits 1.
+ */
+import { stat } from 'node:fs/promises';
+import { InvalidArgumentError } from 'commander';
+import { command, FailureError, parseHttpUrl, parsePort, runCommand, UsageError } from './command.ts';
+import { readRules } from './rules.ts';
+import { portProblem } from './serve/ports.ts';
+import { portsOf, type ServerOptions, startServer } from './serve/server.ts';
+
+interface Flags extends Omit<ServerOptions, 'ruleset'> {
+  readonly rules?: string;
+  readonly quiet?: boolean;
+}
+
+/** Each gateway is an isolate with a heap of its own: more than this tells nothing new and fills a small machine. */
+const GATEWAYS_MAX = 64;
+
+await runCommand(async () => {
+  const { signal } = stopOnSignals();
+  const { rules, quiet, ...flags } = parseFlags();
+  const options: ServerOptions = {
+    ...flags,
+    ruleset: rules === undefined ? undefined : await readRules(rules),
+  };
+  await refuseBadPlaces(options);
+  try {
+    const onLog = quiet ? () => {} : (chunk: Buffer) => process.stderr.write(chunk);
+    const server = await startServer(options, { signal, onLog });
+    console.log(`ready http://127.0.0.1:${options.port}`);
+    const how = await server.ended;
+    if (!signal.aborted) throw new FailureError(`workerd ended by itself: ${how}`);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return 0;
+});
+
+function parseFlags(): Flags {
+  return command('npm run serve --', 'Serves the production bundle on raw workerd, on loopback.')
+    .option('--port <port>', 'where the first gateway listens', parsePort, 8787)
+    .option('--rules <file>', 'a rule file in place of the bundled one')
+    .option(
+      '--origin <url>',
+      'what is protected (default: the demo origin, in the same process)',
+      parseHttpUrl,
+    )
+    .option(
+      '--gateways <count>',
+      'isolates that share the owners; gateway i listens on port + i',
+      parseGateways,
+      1,
+    )
+    .option('--baseline <port>', 'also a Worker that only forwards to the same origin', parsePort)
+    .option(
+      '--object-baseline <port>',
+      'also one that makes an object call that does nothing, then forwards',
+      parsePort,
+    )
+    .option('--state <folder>', 'durable storage (default: a temporary folder, removed at the end)')
+    .option(
+      '--faults <port>',
+      'a test control: PUT /owner {"mode":"ok"|"down"|"slow","delayMs":N}, GET and DELETE /counts',
+      parsePort,
+    )
+    .option('--quiet', 'no logs')
+    .parse()
+    .opts<Flags>();
+}
+
+function parseGateways(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > GATEWAYS_MAX) {
+    throw new InvalidArgumentError(`a whole number from 1 to ${GATEWAYS_MAX} is needed.`);
+  }
+  return count;
+}
+
+async function refuseBadPlaces(options: ServerOptions): Promise<void> {
+  const problem = await portProblem(portsOf(options));
+  if (problem !== undefined) throw new UsageError(problem);
+  if (options.state === undefined) return;
+  const found = await stat(options.state).catch(() => undefined);
+  if (found !== undefined && !found.isDirectory())
+    throw new UsageError(`--state ${options.state} is not a folder`);
+}
+
+/** The first signal asks everything to stop; what is running then ends in order. */
+function stopOnSignals(): AbortController {
+  const stop = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stop.abort());
+  return stop;
+}

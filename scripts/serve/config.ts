@@ -1,0 +1,171 @@
+/**
+ * The workerd configuration behind `serve`: which Workers there are, what each may call, and which port leads to which.
+ *
+ * Each gateway is a service of its own, and so an isolate of its own, as on a fleet of edge machines. All of them bind the
+ * objects of one `owner` service. Paths of modules are relative to the configuration file.
+ */
+
+export interface ServeConfig {
+  readonly compatibilityDate: string;
+  readonly gatewayPorts: readonly number[];
+  /** Absent: the demo origin, a Worker in the same process. */
+  readonly originUrl?: URL | undefined;
+  readonly baselinePort?: number | undefined;
+  readonly objectBaselinePort?: number | undefined;
+  readonly faultsPort?: number | undefined;
+  /** A compiled ruleset stands in `rules.json` and takes the place of the one in the bundle. */
+  readonly ownRules: boolean;
+  /** Where the objects' storage is kept; absolute. */
+  readonly stateDir: string;
+}
+
+/**
+ * The names that modules go by inside workerd. The helpers were written against `src/index.ts`; under these names, what they
+ * import is the production bundle.
+ */
+const MODULES = {
+  limiter: '(name = "src/index.ts", esModule = embed "index.js")',
+  baseline: '(name = "baseline.js", esModule = embed "baseline.js")',
+  'demo-origin': '(name = "demo-origin.js", esModule = embed "demo-origin.js")',
+  'fault-control': '(name = "fault-control.js", esModule = embed "fault-control.js")',
+  'fault-gateway': '(name = "scripts/workers/fault-gateway.ts", esModule = embed "fault-gateway.js")',
+  'fault-owner': '(name = "scripts/workers/fault-owner.ts", esModule = embed "fault-owner.js")',
+} as const;
+
+interface WorkerConfig {
+  readonly name: string;
+  /** The first is the main module. */
+  readonly modules: readonly (keyof typeof MODULES)[];
+  readonly bindings: readonly string[];
+  /** The one class of objects that the Worker holds, if any. */
+  readonly objectClass?: string;
+}
+
+interface SocketConfig {
+  readonly port: number;
+  readonly service: string;
+}
+
+export function workerdConfig(config: ServeConfig): string {
+  const workers = [
+    ...limiterWorkers(config),
+    ...originWorkers(config),
+    ...baselineWorkers(config),
+    ...faultWorkers(config),
+  ];
+  const services = [
+    ...workers.map((worker) => workerService(worker, config.compatibilityDate)),
+    `(name = "state", disk = (path = ${text(config.stateDir)}, writable = true))`,
+    // A self-hosted origin usually stands on a private address, which workerd refuses unless told otherwise.
+    '(name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true)))',
+  ];
+  return [
+    'using Workerd = import "/workerd/workerd.capnp";',
+    'const config :Workerd.Config = (',
+    `  services = ${list(services)},`,
+    `  sockets = ${list(sockets(config).map(socket))}`,
+    ');',
+    '',
+  ].join('\n');
+}
+
+function limiterWorkers(config: ServeConfig): WorkerConfig[] {
+  const faults = config.faultsPort !== undefined;
+  const shared = [
+    ...originBindings(config),
+    '(name = "SERVER_TIMING", text = "true")',
+    ...(config.ownRules ? ['(name = "BUNDLED_RULES", json = embed "rules.json")'] : []),
+  ];
+  const gateways = config.gatewayPorts.map((_, index) => ({
+    name: gatewayName(index),
+    modules: faults ? (['fault-gateway', 'limiter'] as const) : (['limiter'] as const),
+    bindings: [
+      '(name = "OWNER", durableObjectNamespace = (className = "LimiterOwner", serviceName = "owner"))',
+      ...shared,
+    ],
+  }));
+  const owner = {
+    name: 'owner',
+    modules: faults ? (['fault-owner', 'limiter'] as const) : (['limiter'] as const),
+    bindings: ['(name = "OWNER", durableObjectNamespace = "LimiterOwner")', ...shared],
+    objectClass: 'LimiterOwner',
+  };
+  return [...gateways, owner];
+}
+
+function originWorkers(config: ServeConfig): WorkerConfig[] {
+  return config.originUrl === undefined ? [{ name: 'origin', modules: ['demo-origin'], bindings: [] }] : [];
+}
+
+function originBindings(config: ServeConfig): string[] {
+  return config.originUrl === undefined
+    ? ['(name = "ORIGIN", service = "origin")']
+    : [`(name = "ORIGIN_URL", text = ${text(config.originUrl.href)})`];
+}
+
+function baselineWorkers(config: ServeConfig): WorkerConfig[] {
+  const bindings = originBindings(config);
+  const workers: WorkerConfig[] = [];
+  if (config.baselinePort !== undefined) workers.push({ name: 'baseline', modules: ['baseline'], bindings });
+  if (config.objectBaselinePort !== undefined) {
+    const nothing =
+      '(name = "NOTHING", durableObjectNamespace = (className = "Nothing", serviceName = "nothing"))';
+    workers.push(
+      { name: 'object-baseline', modules: ['baseline'], bindings: [nothing, ...bindings] },
+      { name: 'nothing', modules: ['baseline'], bindings: [], objectClass: 'Nothing' },
+    );
+  }
+  return workers;
+}
+
+function faultWorkers(config: ServeConfig): WorkerConfig[] {
+  if (config.faultsPort === undefined) return [];
+  const gateways = config.gatewayPorts.map(
+    (_, index) =>
+      `(name = "GATEWAY_${index}", service = (name = "${gatewayName(index)}", entrypoint = "counts"))`,
+  );
+  const bindings = ['(name = "OWNER_FAULTS", service = "owner")', ...gateways];
+  return [{ name: 'fault-control', modules: ['fault-control'], bindings }];
+}
+
+function sockets(config: ServeConfig): SocketConfig[] {
+  const all = config.gatewayPorts.map((port, index) => ({ port, service: gatewayName(index) }));
+  if (config.baselinePort !== undefined) all.push({ port: config.baselinePort, service: 'baseline' });
+  if (config.objectBaselinePort !== undefined) {
+    all.push({ port: config.objectBaselinePort, service: 'object-baseline' });
+  }
+  if (config.faultsPort !== undefined) all.push({ port: config.faultsPort, service: 'fault-control' });
+  return all;
+}
+
+function gatewayName(index: number): string {
+  return `gateway-${index}`;
+}
+
+function workerService(worker: WorkerConfig, compatibilityDate: string): string {
+  const objects =
+    worker.objectClass === undefined
+      ? ''
+      : `,
+      durableObjectNamespaces = [(className = "${worker.objectClass}", uniqueKey = "${worker.objectClass}", enableSql = true)],
+      durableObjectStorage = (localDisk = "state")`;
+  return `(name = "${worker.name}", worker = (
+      compatibilityDate = "${compatibilityDate}",
+      modules = ${list(worker.modules.map((name) => MODULES[name]))},
+      bindings = ${list(worker.bindings)}${objects}
+    ))`;
+}
+
+/** Loopback only: under `serve` a client may write its own CF-Connecting-IP, so the open net must not reach it directly. */
+function socket({ port, service }: SocketConfig): string {
+  return `(name = "port-${port}", address = "127.0.0.1:${port}", service = "${service}", http = (cfBlobHeader = "CF-Blob"))`;
+}
+
+function list(items: readonly string[]): string {
+  return `[${items.map((item) => `\n    ${item}`).join(',')}]`;
+}
+
+/** Cap'n Proto's text takes JSON's escapes of quotes, backslashes and line ends; other characters stand as they are. */
+function text(value: string): string {
+  return JSON.stringify(value);
+}

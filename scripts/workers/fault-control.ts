@@ -1,0 +1,31 @@
+/** The test control of `serve --faults`: one address for the owners' outage and for the counts of all gateways. */
+
+type ControlEnv = Record<string, Fetcher> & { readonly OWNER_FAULTS: Fetcher };
+
+const ANY_URL = 'http://control/';
+
+export default {
+  fetch(request: Request, env: ControlEnv): Promise<Response> | Response {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/owner' && request.method === 'PUT') return env.OWNER_FAULTS.fetch(request);
+    if (pathname === '/counts' && /^(GET|DELETE)$/.test(request.method)) return totals(request.method, env);
+    return Response.json(
+      { error: 'PUT /owner, GET /counts and DELETE /counts are all there is' },
+      { status: 404 },
+    );
+  },
+};
+
+async function totals(method: string, env: ControlEnv): Promise<Response> {
+  const ask = (service: Fetcher) => service.fetch(ANY_URL, { method }).then((response) => response.json());
+  const gateways = Object.keys(env).filter((name) => name.startsWith('GATEWAY_'));
+  const [owner, ...parts] = (await Promise.all([
+    ask(env.OWNER_FAULTS),
+    ...gateways.map((name) => ask(env[name]!)),
+  ])) as [{ ownerCalls: number }, ...Record<string, number>[]];
+  const bySource: Record<string, number> = {};
+  for (const part of parts) {
+    for (const [source, count] of Object.entries(part)) bySource[source] = (bySource[source] ?? 0) + count;
+  }
+  return Response.json({ ownerCalls: owner.ownerCalls, bySource });
+}

@@ -1,0 +1,58 @@
+/**
+ * The production owner with an outage that can be switched on: a wrapper that exists under `serve --faults` only.
+ *
+ * A call that is down rejects at once, as one to a lost machine does. A slow call runs late: its caller has long given up by the
+ * time it takes effect, which is what a real slow owner does too. The switch and the count are the isolate's, so they cover
+ * every object in it.
+ */
+import { LimiterOwner as ProductionOwner } from '../../src/index.ts';
+
+type Fault = { readonly mode: 'ok' | 'down' } | { readonly mode: 'slow'; readonly delayMs: number };
+type Call = ProductionOwner['call'];
+
+/** A stall beyond this tests nothing more: every caller's deadline is a second or less. */
+const DELAY_MS_MAX = 60_000;
+
+let fault: Fault = { mode: 'ok' };
+let ownerCalls = 0;
+
+export class LimiterOwner extends ProductionOwner {
+  override async call(...args: Parameters<Call>): Promise<Awaited<ReturnType<Call>>> {
+    ownerCalls += 1;
+    if (fault.mode === 'down') throw new Error('Network connection lost.');
+    if (fault.mode === 'slow') await scheduler.wait(fault.delayMs);
+    return super.call(...args);
+  }
+}
+
+export default {
+  async fetch(request: Request): Promise<Response> {
+    switch (request.method) {
+      case 'PUT':
+        return setFault(await request.json().catch(() => undefined));
+      case 'DELETE':
+        ownerCalls = 0;
+        break;
+    }
+    return Response.json({ ownerCalls });
+  },
+};
+
+function setFault(wanted: unknown): Response {
+  const parsed = parseFault(wanted);
+  if (parsed === undefined) {
+    const error = `the body is {"mode":"ok"|"down"|"slow","delayMs":N}, N being 0 to ${DELAY_MS_MAX} (slow only)`;
+    return Response.json({ error }, { status: 400 });
+  }
+  fault = parsed;
+  return Response.json(fault);
+}
+
+function parseFault(wanted: unknown): Fault | undefined {
+  if (typeof wanted !== 'object' || wanted === null || !('mode' in wanted)) return undefined;
+  if (wanted.mode === 'ok' || wanted.mode === 'down') return { mode: wanted.mode };
+  if (wanted.mode !== 'slow' || !('delayMs' in wanted) || typeof wanted.delayMs !== 'number')
+    return undefined;
+  const { delayMs } = wanted;
+  return delayMs >= 0 && delayMs <= DELAY_MS_MAX ? { mode: 'slow', delayMs } : undefined;
+}
