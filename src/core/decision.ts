@@ -6,7 +6,12 @@
  * which is what makes "all counters or none" a matter of not assigning.
  */
 
-export type AlgorithmName = 'token_bucket' | 'leaky_bucket' | 'fixed_window' | 'sliding_window' | 'sliding_log';
+export type AlgorithmName =
+  | 'token_bucket'
+  | 'leaky_bucket'
+  | 'fixed_window'
+  | 'sliding_window'
+  | 'sliding_log';
 
 /** The numbers of a rule. They are checked once, by `policy/schema`; here they are taken as sound. */
 export interface Limit {
@@ -36,6 +41,23 @@ export type Decision =
 export const ALLOWED: Decision = Object.freeze({ outcome: 'allowed', delayMs: 0 });
 export const IMPOSSIBLE: Decision = Object.freeze({ outcome: 'impossible' });
 
+export function denied(retryAfterMs: number): Decision {
+  return { outcome: 'denied', retryAfterMs };
+}
+
+/**
+ * What the numbers alone decide, whatever has been counted; `undefined` when the counter has to be asked.
+ *
+ * No wait helps against a quota of 0, but a rule is often set to 0 for a while ("switch this off until tonight"), so it denies
+ * rather than calls the request impossible, and asks for a whole window of patience.
+ */
+export function decidedByLimitAlone(limit: Limit, cost: number): Decision | undefined {
+  if (cost === 0) return ALLOWED;
+  if (limit.quota === 0) return denied(limit.windowMs);
+  if (cost > capacity(limit)) return IMPOSSIBLE;
+  return undefined;
+}
+
 /** A decision and the state to keep if it is acted on. After anything but `allowed`, `state` is the state that was given. */
 export interface Step<State> {
   readonly decision: Decision;
@@ -49,9 +71,15 @@ export interface Step<State> {
  */
 export interface Algorithm<State> {
   decide(limit: Limit, state: State | undefined, cost: number, nowMs: number): Step<State>;
-  /** Units that could be spent now: from -quota (a debt) to the capacity; may be fractional. */
+  /**
+   * Units that could be spent now: from -quota (a debt) to the capacity; may be fractional. A request of cost 1 is allowed
+   * exactly when this is at least 1. So is one of cost n at n, but for `leaky_bucket` (see there).
+   */
   available(limit: Limit, state: State | undefined, nowMs: number): number;
-  /** Units in use now: `capacity(limit) - available`, never below 0; above the capacity by a debt. */
+  /**
+   * Units in use now: 0 at rest, never negative, above the capacity by a debt. It is `capacity(limit) - available` but for
+   * `leaky_bucket`, which accepts less at once than it holds.
+   */
   used(limit: Limit, state: State | undefined, nowMs: number): number;
   /** Charges `cost` without asking, into debt if need be: at most one quota below empty, what is beyond is forgiven. */
   charge(limit: Limit, state: State | undefined, cost: number, nowMs: number): State | undefined;
@@ -66,7 +94,11 @@ export interface PastCharge {
   readonly chargedAtMs: number;
 }
 
-/** The most units that a counter of this limit ever holds: the burst of a token bucket, the quota of everything else. */
+/**
+ * The most units that a counter of this limit ever holds, and so the dearest request that it can admit: the burst of a token
+ * bucket, the quota of everything else. A quota of 0 holds nothing, whatever its burst says.
+ */
 export function capacity(limit: Limit): number {
+  if (limit.quota === 0) return 0;
   return limit.algorithm === 'token_bucket' ? limit.burst : limit.quota;
 }
