@@ -1,0 +1,117 @@
+/**
+ * The counters of one owner: bounded, each with the numbers it was last decided under and the state they left.
+ *
+ * A rule whose numbers change keeps its counter and the units used. An isolate that still holds an older ruleset cannot bring the old
+ * numbers back. When the map is full, counters at rest go first (they say nothing), then the one that would be at rest soonest
+ * among a few of the oldest, which loses least.
+ */
+import { afterStepBack, atRestAtMs, type CounterState, carryOver, clockOf } from '../core/algorithms.ts';
+import type { LogicalClock } from '../core/clock.ts';
+import type { Limit } from '../core/decision.ts';
+import { isNewer, type Version } from '../policy/ruleset.ts';
+import { Demand } from './demand.ts';
+
+export interface Counter {
+  readonly id: string;
+  limit: Limit;
+  state: CounterState | undefined;
+  version: Version;
+  readonly demand: Demand;
+}
+
+/** How many of the oldest counters are weighed when one must give way. */
+const WEIGHED_MAX = 16;
+
+export class Counters {
+  readonly #byId = new Map<string, Counter>();
+  readonly #countersMax: number;
+
+  constructor(countersMax: number) {
+    this.#countersMax = countersMax;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  values(): IterableIterator<Counter> {
+    return this.#byId.values();
+  }
+
+  restore(counter: Counter): void {
+    this.#byId.set(counter.id, counter);
+  }
+
+  /** The counter of this id under the newest numbers known for it. `displaced` is one that gave way, if one had to. */
+  obtain(
+    asked: { id: string; limit: Limit; version: Version },
+    clock: LogicalClock,
+  ): { counter: Counter; displaced?: Counter } {
+    const known = this.#byId.get(asked.id);
+    if (known !== undefined) {
+      if (!isNewer(known.version, asked.version)) adopt(known, asked, clock);
+      return { counter: known };
+    }
+    const displaced = this.#byId.size >= this.#countersMax ? this.#makeRoom(clock) : undefined;
+    const counter = {
+      id: asked.id,
+      limit: asked.limit,
+      state: undefined,
+      version: asked.version,
+      demand: new Demand(),
+    };
+    this.#byId.set(asked.id, counter);
+    return displaced === undefined ? { counter } : { counter, displaced };
+  }
+
+  /** The raw clock has stepped back: counts that now lie in the future are moved to the present. */
+  stepBack(clock: LogicalClock): void {
+    for (const counter of this.#byId.values()) {
+      counter.state = afterStepBack(counter.limit, counter.state, nowMsFor(counter.limit, clock));
+    }
+  }
+
+  /** Drops the counters that are at rest and answers them. */
+  sweep(clock: LogicalClock): Counter[] {
+    const rested = [...this.#byId.values()].filter((counter) => restInMs(counter, clock) <= 0);
+    for (const counter of rested) this.#byId.delete(counter.id);
+    return rested;
+  }
+
+  /** How long until every counter is at rest; 0 when they all are. */
+  restInMs(clock: LogicalClock): number {
+    let latestMs = 0;
+    for (const counter of this.#byId.values()) latestMs = Math.max(latestMs, restInMs(counter, clock));
+    return latestMs;
+  }
+
+  #makeRoom(clock: LogicalClock): Counter | undefined {
+    if (this.sweep(clock).length > 0) return undefined;
+    let soonest: Counter | undefined;
+    let weighed = 0;
+    for (const counter of this.#byId.values()) {
+      if (soonest === undefined || restInMs(counter, clock) < restInMs(soonest, clock)) soonest = counter;
+      weighed += 1;
+      if (weighed === WEIGHED_MAX) break;
+    }
+    if (soonest !== undefined) this.#byId.delete(soonest.id);
+    return soonest;
+  }
+}
+
+/** The reading of the owner's clock that this limit's algorithm counts by. */
+export function nowMsFor(limit: Limit, clock: LogicalClock): number {
+  return clockOf(limit) === 'raw' ? clock.rawMs : clock.logicalMs;
+}
+
+export function restInMs({ limit, state }: Counter, clock: LogicalClock): number {
+  return atRestAtMs(limit, state) - nowMsFor(limit, clock);
+}
+
+function adopt(counter: Counter, asked: { limit: Limit; version: Version }, clock: LogicalClock): void {
+  counter.version = asked.version;
+  const { limit, state } = counter;
+  const before = { limit, state, nowMs: nowMsFor(limit, clock) };
+  counter.state = carryOver(before, { limit: asked.limit, nowMs: nowMsFor(asked.limit, clock) });
+  counter.limit = asked.limit;
+}

@@ -1,0 +1,98 @@
+/**
+ * What an isolate does for itself when an owner does not answer and the rule says `open`: a local bucket as large as the isolate's
+ * part of the demand.
+ *
+ * Promise: an isolate admits at most share x (what remained) at once and share x rate x 1.2 after that; the shares told to isolates add up
+ * to one, so all of them together stay within 1.2 times the limit. An isolate that was never told a share uses the rule's blind share.
+ * A share that was old when the outage began counts for less, since the demand may have moved. At least one request of the largest cost
+ * fits, or nobody with a small share could send one at all. `engine/bound` prices all of it.
+ */
+import type { BucketTable } from '../core/bucket-table.ts';
+import { capacity } from '../core/decision.ts';
+import type { Winner } from '../policy/counter.ts';
+import type { Known, Level } from './known.ts';
+import { giveBackAll, type LocalBucket, levelOf, takeAll } from './local-buckets.ts';
+import type { PolicyReport } from './verdict.ts';
+
+/** Room above the share for demand that moves between isolates during the outage; the price is in the bound. */
+export const FALLBACK_MARGIN = 1.2;
+
+/** A share loses half of what it is above the blind share for each of these between the last reply and the outage. */
+const SHARE_HALF_LIFE_MS = 10_000;
+
+/** A rule that was local and became global must not find its old bucket under its own name. */
+const FALLBACK_PREFIX = 'fallback ';
+
+export interface FallbackRequest {
+  readonly winners: readonly Winner[];
+  readonly cost: number;
+  readonly largestCost: number;
+  /** When the owner fell silent. */
+  readonly silentSinceMs: number;
+}
+
+export interface FallbackResult {
+  readonly isAdmitted: boolean;
+  readonly reports: readonly PolicyReport[];
+  /** The local bucket of each winner, in their order: what refills the debt. */
+  readonly buckets: readonly LocalBucket[];
+}
+
+export class Fallback {
+  readonly #table: BucketTable;
+  readonly #known: Known;
+
+  constructor(table: BucketTable, known: Known) {
+    this.#table = table;
+    this.#known = known;
+  }
+
+  /** All or nothing over the winners of one owner. */
+  decide(request: FallbackRequest, nowMs: number): FallbackResult {
+    const buckets = request.winners.map((winner) => this.#bucket(winner, request, nowMs));
+    const { isAdmitted, decisions } = takeAll(this.#table, buckets, request.cost, nowMs);
+    const reports = request.winners.map(({ rule }, at): PolicyReport => {
+      const level = levelOf(this.#table, buckets[at]!, decisions[at]!, nowMs);
+      return { policy: rule.policy, limit: rule.limit!, outcome: decisions[at]!.outcome, source: 'fallback', level };
+    });
+    return { isAdmitted, reports, buckets };
+  }
+
+  giveBack(buckets: readonly LocalBucket[], cost: number, nowMs: number): void {
+    giveBackAll(this.#table, buckets, cost, nowMs);
+  }
+
+  /** The isolate's bucket for a counter. Until it is first taken from, it holds the isolate's part of what was left, refilled since. */
+  #bucket({ counterId, rule }: Winner, request: FallbackRequest, nowMs: number): LocalBucket {
+    const { silentSinceMs, largestCost, cost } = request;
+    const limit = rule.limit!;
+    const told = this.#known.level(counterId, silentSinceMs);
+    const share = told === undefined ? rule.blindShare : shareAt(told, rule.blindShare, silentSinceMs);
+    const smallest = Math.min(capacity(limit), Math.max(largestCost, cost));
+    const bucket = {
+      algorithm: 'token_bucket',
+      quota: limit.quota,
+      windowMs: limit.windowMs / (share * FALLBACK_MARGIN),
+      burst: Math.max(share * capacity(limit), smallest),
+      maxDelayMs: 0,
+    } as const;
+    const key = FALLBACK_PREFIX + counterId;
+    if (told !== undefined && limit.quota > 0 && !this.#table.has(key, nowMs)) {
+      const refilled = ((nowMs - silentSinceMs) * bucket.quota) / bucket.windowMs;
+      const units = share * told.remaining + refilled;
+      if (units < bucket.burst) this.#table.set(key, bucket, units, nowMs);
+    }
+    return { key, limit: bucket };
+  }
+}
+
+/**
+ * The isolate's part of the demand, as last told; a part above the blind share goes halfway back to it for each half-life
+ * between the last reply and the outage.
+ */
+function shareAt(told: Level, blindShare: number, silentSinceMs: number): number {
+  if (told.share === 0) return blindShare;
+  if (told.share <= blindShare) return told.share;
+  const trust = 2 ** (-Math.max(0, silentSinceMs - told.atMs) / SHARE_HALF_LIFE_MS);
+  return blindShare + (told.share - blindShare) * trust;
+}

@@ -1,0 +1,26 @@
+/**
+ * How many calls are on their way.
+ *
+ * The platform stops a request whose client has gone, without a word: its calls would be counted for ever. No call is waited for
+ * longer than a second, so a count that nothing was added to for two seconds is one of requests that vanished, and is void.
+ */
+const VOID_AFTER_MS = 2_000;
+
+export class InFlight {
+  #count = 0;
+  #lastBeganMs = Number.NEGATIVE_INFINITY;
+
+  count(nowMs: number): number {
+    if (nowMs - this.#lastBeganMs > VOID_AFTER_MS) this.#count = 0;
+    return this.#count;
+  }
+
+  began(nowMs: number): void {
+    this.#count = this.count(nowMs) + 1;
+    this.#lastBeganMs = nowMs;
+  }
+
+  ended(): void {
+    this.#count = Math.max(0, this.#count - 1);
+  }
+}

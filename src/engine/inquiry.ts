@@ -1,0 +1,169 @@
+/**
+ * One question to one owner, with a deadline: asked at most once, repeated only over a lost connection, and never forgotten.
+ *
+ * The result comes in time or says that it did not; it never rejects. What comes later is handed out as `late`, so that the request
+ * that asked can settle it in the background: a charge nobody waited for must be taken back, or kept in place of a debt.
+ */
+import type { OwnerRef } from '../policy/counter.ts';
+import type { Version } from '../policy/ruleset.ts';
+import type { Advice, Change, FleetBreaker } from './breaker.ts';
+import {
+  type Debt,
+  isReadable,
+  MESSAGE_FORMAT,
+  type OwnerCall,
+  type OwnerReply,
+  type Question,
+} from './messages.ts';
+import type { OwnerLink } from './owner-link.ts';
+import { type Background, failureOf, type Ports } from './ports.ts';
+
+export type Reply =
+  | { readonly reply: OwnerReply }
+  | { readonly reply: undefined; readonly overloaded: boolean };
+
+export type InquiryResult =
+  | { readonly kind: 'answered'; readonly reply: OwnerReply }
+  /** `late` settles when the question's fate is known; absent when it was never sent. */
+  | { readonly kind: 'unanswered'; readonly late?: Promise<Reply> };
+
+export interface Message {
+  readonly version: Version;
+  readonly question?: Question;
+  readonly giveBacks?: readonly string[];
+}
+
+const UNANSWERED: InquiryResult = { kind: 'unanswered' };
+
+export class Inquiries {
+  readonly #ports: Ports;
+  readonly #fleet: FleetBreaker;
+  readonly #holder: string;
+  readonly #nowMs: () => number;
+  #debtsMade = 0;
+
+  constructor(ports: Ports, fleet: FleetBreaker, holder: string, nowMs: () => number) {
+    this.#ports = ports;
+    this.#fleet = fleet;
+    this.#holder = holder;
+    this.#nowMs = nowMs;
+  }
+
+  /** Asks within the owner's deadline, unless a breaker says that it is not worth it. */
+  async ask(
+    to: Recipient,
+    message: Message,
+    deadlineMs: number,
+    background: Background,
+  ): Promise<InquiryResult> {
+    const advice = this.#advise(to.link);
+    if (advice === 'probe') background(this.#within(to, { version: message.version }, deadlineMs));
+    return advice === 'ask' ? this.#within(to, message, deadlineMs) : UNANSWERED;
+  }
+
+  /** Says something that no request waits for. False when it did not arrive, as far as can be told. */
+  async tell(to: Recipient, message: Message): Promise<boolean> {
+    const { reply } = await this.#send(to, message);
+    return reply !== undefined;
+  }
+
+  #advise({ breaker, inFlight }: OwnerLink): Advice {
+    const nowMs = this.#nowMs();
+    const advice = this.#fleet.advise(nowMs);
+    return advice === 'ask' ? breaker.advise({ inFlight: inFlight.count(nowMs), nowMs }) : advice;
+  }
+
+  async #within(to: Recipient, message: Message, deadlineMs: number): Promise<InquiryResult> {
+    const { link } = to;
+    const timer = this.#ports.timer(link.deadlineMs(deadlineMs));
+    const sent = this.#send(to, message);
+    const first = await Promise.race([sent, timer.done]);
+    timer.cancel();
+    if (first === undefined) {
+      this.#failed(to, { overloaded: false });
+      return { kind: 'unanswered', late: sent };
+    }
+    if (first.reply === undefined) {
+      this.#failed(to, { overloaded: first.overloaded });
+      return { kind: 'unanswered', late: sent };
+    }
+    link.answeredInTime();
+    this.#note(link.breaker.answered(), to.owner);
+    return { kind: 'answered', reply: first.reply };
+  }
+
+  async #send({ owner, link }: Recipient, message: Message): Promise<Reply> {
+    const sentMs = this.#nowMs();
+    const debts = link.debts.due(() => this.#newDebtId(), sentMs);
+    const call = this.#compose(message, debts);
+    link.inFlight.began(sentMs);
+    try {
+      const reply = await this.#attempt(owner, call);
+      const nowMs = this.#nowMs();
+      link.answeredAfter(nowMs - sentMs);
+      link.debts.acknowledged(debts);
+      if (debts.length > 0) this.#ports.count('debt_reported', debts.length);
+      if (this.#fleet.answered(nowMs) === 'closed') this.#ports.log({ event: 'owners_reachable' });
+      return { reply };
+    } catch (error) {
+      return { reply: undefined, overloaded: failureOf(error).overloaded };
+    } finally {
+      link.inFlight.ended();
+    }
+  }
+
+  /** A lost connection is worth one more attempt: the question's id makes that safe. An overloaded owner is left alone. */
+  async #attempt(owner: OwnerRef, call: OwnerCall): Promise<OwnerReply> {
+    this.#ports.count('owner_call');
+    try {
+      return checked(await this.#ports.callOwner(owner, call));
+    } catch (error) {
+      const { overloaded, retryable } = failureOf(error);
+      if (overloaded || !retryable) throw error;
+      this.#ports.count('owner_call');
+      return checked(await this.#ports.callOwner(owner, call));
+    }
+  }
+
+  #compose({ version, question, giveBacks }: Message, debts: readonly Debt[]): OwnerCall {
+    return {
+      format: MESSAGE_FORMAT,
+      holder: this.#holder,
+      version,
+      ...(question && { question }),
+      ...(giveBacks && { giveBacks }),
+      ...(debts.length > 0 && { debts }),
+    };
+  }
+
+  #failed({ owner, link }: Recipient, { overloaded }: { overloaded: boolean }): void {
+    const nowMs = this.#nowMs();
+    this.#ports.count('owner_failure');
+    link.failed(nowMs);
+    this.#note(link.breaker.failed({ overloaded, nowMs, jitter: this.#ports.random() }), owner);
+    if (this.#fleet.failed(owner.name, nowMs) === 'opened')
+      this.#ports.log({ event: 'all_owners_unreachable' });
+  }
+
+  #note(change: Change, owner: OwnerRef): void {
+    if (change === 'opened') this.#ports.log({ event: 'breaker_opened', owner: owner.name });
+    if (change === 'closed') this.#ports.log({ event: 'breaker_closed', owner: owner.name });
+  }
+
+  #newDebtId(): string {
+    this.#debtsMade += 1;
+    return `${this.#holder}:debt:${this.#debtsMade}`;
+  }
+}
+
+export interface Recipient {
+  readonly owner: OwnerRef;
+  readonly link: OwnerLink;
+}
+
+/** An answer that cannot be read is as good as none. */
+function checked(reply: OwnerReply): OwnerReply {
+  if (!isReadable(reply?.format, MESSAGE_FORMAT))
+    throw new TypeError('the owner answered in a format that cannot be read');
+  return reply;
+}

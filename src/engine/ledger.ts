@@ -1,0 +1,56 @@
+/**
+ * What an owner did lately, by the id under which it was asked: so that a repeated message does nothing twice, and a charge can be
+ * taken back once, even when the request to take it back overtakes the question.
+ *
+ * It lives in memory: an owner that loses it has lost at most a second of charges as well.
+ */
+
+export interface LedgerBounds {
+  readonly keepMs: number;
+  readonly entriesMax: number;
+}
+
+interface Entry<Outcome> {
+  readonly atMs: number;
+  outcome: Outcome | 'taken_back';
+}
+
+export class Ledger<Outcome> {
+  /** In order of insertion, which is order of time. */
+  readonly #entries = new Map<string, Entry<Outcome>>();
+  readonly #bounds: LedgerBounds;
+
+  constructor(bounds: LedgerBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** What was done under this id: its outcome, `taken_back`, or nothing yet. */
+  find(id: string): Outcome | 'taken_back' | undefined {
+    return this.#entries.get(id)?.outcome;
+  }
+
+  record(id: string, outcome: Outcome, nowMs: number): void {
+    this.#put(id, { atMs: nowMs, outcome });
+  }
+
+  /** Marks the id as taken back, whether or not its question has come; answers what there was to take back. */
+  takeBack(id: string, nowMs: number): Outcome | undefined {
+    const found = this.#entries.get(id);
+    if (found === undefined) {
+      this.#put(id, { atMs: nowMs, outcome: 'taken_back' });
+      return undefined;
+    }
+    const { outcome } = found;
+    found.outcome = 'taken_back';
+    return outcome === 'taken_back' ? undefined : outcome;
+  }
+
+  #put(id: string, entry: Entry<Outcome>): void {
+    this.#entries.set(id, entry);
+    for (const [oldId, old] of this.#entries) {
+      const isKept = entry.atMs - old.atMs <= this.#bounds.keepMs;
+      if (isKept && this.#entries.size <= this.#bounds.entriesMax) return;
+      this.#entries.delete(oldId);
+    }
+  }
+}

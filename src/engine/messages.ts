@@ -1,0 +1,89 @@
+/**
+ * What an isolate says to an owner, and what the owner answers.
+ *
+ * One message carries whatever there is to say: a question, debts of an outage, charges to take back. All of it may arrive late, twice
+ * or out of order: each part bears an id under which the owner applies it at most once. During a rollout two code versions
+ * talk to each other, so a message says its format, and a reader takes the one before and the one after its own.
+ */
+import type { Decision, Limit } from '../core/decision.ts';
+import type { Version } from '../policy/ruleset.ts';
+
+export const MESSAGE_FORMAT = 1;
+
+export interface OwnerCall {
+  readonly format: number;
+  /** The isolate that asks: random, so that no two ever share it. */
+  readonly holder: string;
+  /** The ruleset that the numbers in `question` come from. */
+  readonly version: Version;
+  readonly question?: Question;
+  readonly debts?: readonly Debt[];
+  /** Ids of questions whose charge is to be taken back. */
+  readonly giveBacks?: readonly string[];
+}
+
+export interface Question {
+  /** Unique per request of an isolate; a repeated question gets its first answer again and is charged once. */
+  readonly id: string;
+  /** Whole units, >= 0; 0 asks and charges nothing. */
+  readonly cost: number;
+  readonly counters: readonly CounterQuestion[];
+}
+
+export interface CounterQuestion {
+  readonly id: string;
+  readonly limit: Limit;
+  /** A shadow counter is charged with the others and never decides. */
+  readonly shadow: boolean;
+}
+
+/** Units that a fallback admitted without asking, to be charged after the fact. */
+export interface Debt {
+  readonly id: string;
+  readonly counterId: string;
+  readonly limit: Limit;
+  readonly units: number;
+}
+
+export interface OwnerReply {
+  readonly format: number;
+  /** Random per life of the owner in memory: what an earlier life promised is void. */
+  readonly incarnation: string;
+  /** The newest ruleset that the owner has seen. */
+  readonly version: Version;
+  readonly answer?: Answer;
+  /** An emergency override of this caller, when there is one. */
+  readonly clamp?: Clamp;
+}
+
+/** The question's outcome over all enforced counters: the worst of theirs. It charged exactly when `allowed` and cost > 0. */
+export interface Answer {
+  readonly outcome: Decision['outcome'];
+  readonly counters: readonly CounterReport[];
+}
+
+export interface CounterReport {
+  readonly id: string;
+  readonly decision: Decision;
+  /** The limit that decided: the owner's own, when the question came from an older ruleset. */
+  readonly limit: Limit;
+  /** Whole units that can be spent now, 0 to the capacity. */
+  readonly remaining: number;
+  /** Until the full quota is back if nothing more is sent. */
+  readonly resetMs: number;
+  /** Isolates that asked for this counter lately. */
+  readonly activeHolders: number;
+  /** The asking isolate's part of the counter's demand, 0 to 1. */
+  readonly share: number;
+}
+
+export interface Clamp {
+  readonly action: 'deny' | 'limit' | 'unlimited';
+  readonly limit?: Limit;
+  readonly untilMs: number;
+}
+
+/** Whether a message of this format can be read: one's own, the one before and the one after. */
+export function isReadable(format: unknown, own: number): boolean {
+  return typeof format === 'number' && Math.abs(format - own) <= 1;
+}

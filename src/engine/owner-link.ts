@@ -1,0 +1,60 @@
+/**
+ * What an isolate remembers of one owner: whether to ask it, how long to wait for it, and what it has not been told yet.
+ */
+import { Breaker } from './breaker.ts';
+import { Debts } from './debts.ts';
+import { InFlight } from './in-flight.ts';
+
+/** A new object takes time to start, and its first caller is not to be punished for that. */
+const FIRST_DEADLINE_MS = 1_000;
+
+/** No request waits longer than this for an owner, however slow the owner usually is. */
+const DEADLINE_MAX_MS = 1_000;
+
+/** Slower than three times its usual time is an exception, not the owner's pace. */
+const USUAL_TIMES = 3;
+
+/** The weight of the latest answer: ten answers make a new pace usual. */
+const LATEST_WEIGHT = 0.2;
+
+export class OwnerLink {
+  readonly breaker = new Breaker();
+  readonly debts: Debts;
+  readonly inFlight = new InFlight();
+  #usualMs: number | undefined;
+  #silentSinceMs: number | undefined;
+
+  constructor(onDebtLost: (count: number) => void) {
+    this.debts = new Debts(onDebtLost);
+  }
+
+  /** How long a request waits for this owner, the rule file's deadline being `deadlineMs`. */
+  deadlineMs(deadlineMs: number): number {
+    if (this.#usualMs === undefined)
+      return this.#silentSinceMs === undefined ? FIRST_DEADLINE_MS : deadlineMs;
+    return Math.min(DEADLINE_MAX_MS, Math.max(deadlineMs, USUAL_TIMES * this.#usualMs));
+  }
+
+  /** When the present run of failures began; `undefined` while the owner answers. */
+  get silentSinceMs(): number | undefined {
+    return this.#silentSinceMs;
+  }
+
+  /**
+   * An answer came, in time or late: either tells the owner's pace. What took longer than any request waits is no pace but an
+   * outage, and must not stretch the next deadlines.
+   */
+  answeredAfter(tookMs: number): void {
+    if (tookMs > DEADLINE_MAX_MS) return;
+    this.#usualMs =
+      this.#usualMs === undefined ? tookMs : this.#usualMs + LATEST_WEIGHT * (tookMs - this.#usualMs);
+  }
+
+  answeredInTime(): void {
+    this.#silentSinceMs = undefined;
+  }
+
+  failed(nowMs: number): void {
+    this.#silentSinceMs ??= nowMs;
+  }
+}

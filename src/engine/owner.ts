@@ -1,0 +1,238 @@
+/**
+ * The owner of a caller's counters: their only writer.
+ *
+ * It decides all the counters of a question together, all or nothing: the enforced ones decide, and when they admit, every enforced
+ * counter is charged, and each shadow counter that would have admitted too. A denied question charges nothing. Everything
+ * it is told bears an id and is done at most once. Nothing here waits: a message goes in, a reply comes out, and what is to be
+ * stored is asked for afterwards (`engine/write-behind`).
+ */
+import { available, type CounterState, charge, decide, giveBack } from '../core/algorithms.ts';
+import { advance, type LogicalClock, startClock } from '../core/clock.ts';
+import { capacity, type Decision } from '../core/decision.ts';
+import { isNewer, type Version } from '../policy/ruleset.ts';
+import { type Counter, Counters, nowMsFor, restInMs } from './counters.ts';
+import { Demand } from './demand.ts';
+import { Ledger } from './ledger.ts';
+import {
+  type Answer,
+  type CounterReport,
+  MESSAGE_FORMAT,
+  type OwnerCall,
+  type OwnerReply,
+  type Question,
+} from './messages.ts';
+
+/**
+ * The runtime repeats a call for up to about ten seconds, and a give-back follows its answer at once: 15 seconds cover both. An object
+ * answers about 1,000 calls a second, so this many entries are 15 seconds of a full one.
+ */
+const QUESTIONS = { keepMs: 15_000, entriesMax: 16_384 };
+
+/** An isolate repeats an unacknowledged debt for five minutes (`engine/debts`); the margin is for a last message on its way. */
+const DEBTS = { keepMs: 330_000, entriesMax: 16_384 };
+
+interface Charge {
+  readonly counter: Counter;
+  readonly cost: number;
+  readonly at: LogicalClock;
+}
+
+interface Answered {
+  readonly answer: Answer;
+  readonly charges: readonly Charge[];
+}
+
+/** What the owner is made from after an eviction; all of it was written together. */
+export interface StoredOwner {
+  readonly clock: LogicalClock;
+  readonly version: Version;
+  readonly counters: readonly StoredCounter[];
+}
+
+export interface StoredCounter {
+  readonly id: string;
+  readonly limit: Counter['limit'];
+  readonly state: CounterState | undefined;
+  readonly version: Version;
+}
+
+export interface OwnerOptions {
+  readonly incarnation: string;
+  readonly countersMax: number;
+  /** Told of every counter whose stored form is now out of date. */
+  readonly onChanged: (counter: Counter, restInMs: number) => void;
+  readonly onDisplaced: () => void;
+}
+
+export class Owner {
+  readonly #options: OwnerOptions;
+  readonly #counters: Counters;
+  readonly #questions = new Ledger<Answered>(QUESTIONS);
+  readonly #debts = new Ledger<'charged'>(DEBTS);
+  #clock: LogicalClock;
+  #version: Version;
+
+  constructor(options: OwnerOptions, rawMs: number, stored?: StoredOwner) {
+    this.#options = options;
+    this.#counters = new Counters(options.countersMax);
+    this.#clock = stored === undefined ? startClock(rawMs) : advance(stored.clock, rawMs);
+    this.#version = stored?.version ?? { activation: 0, builtAtMs: 0 };
+    for (const { id, limit, state, version } of stored?.counters ?? []) {
+      this.#counters.restore({ id, limit, state, version, demand: new Demand() });
+    }
+  }
+
+  get clock(): LogicalClock {
+    return this.#clock;
+  }
+
+  get version(): Version {
+    return this.#version;
+  }
+
+  counters(): IterableIterator<Counter> {
+    return this.#counters.values();
+  }
+
+  /** Reads, decides and changes in one go. */
+  handle(call: OwnerCall, rawMs: number): OwnerReply {
+    const clock = this.#now(rawMs);
+    if (isNewer(call.version, this.#version)) this.#version = call.version;
+    for (const debt of call.debts ?? []) {
+      if (this.#debts.find(debt.id) !== undefined) continue;
+      this.#debts.record(debt.id, 'charged', clock.logicalMs);
+      const counter = this.#obtain({ id: debt.counterId, limit: debt.limit }, call.version, clock);
+      const { limit, state } = counter;
+      counter.state = charge(limit, state, debt.units, nowMsFor(limit, clock));
+      this.#changed(counter, clock);
+    }
+    for (const id of call.giveBacks ?? []) this.#giveBack(id, clock);
+    const reply = { format: MESSAGE_FORMAT, incarnation: this.#options.incarnation, version: this.#version };
+    return call.question === undefined
+      ? reply
+      : { ...reply, answer: this.#answer(call.question, call, clock) };
+  }
+
+  /** Drops what is at rest; each dropped counter is reported as changed, so that its stored form goes too. */
+  sweep(rawMs: number): void {
+    const clock = this.#now(rawMs);
+    for (const counter of this.#counters.sweep(clock)) this.#changed(counter, clock);
+  }
+
+  /** How long until no counter says anything any more; 0 when the owner can be forgotten. */
+  restInMs(rawMs: number): number {
+    return this.#counters.restInMs(this.#now(rawMs));
+  }
+
+  #answer(question: Question, call: OwnerCall, clock: LogicalClock): Answer {
+    const before = this.#questions.find(question.id);
+    if (before !== undefined && before !== 'taken_back') return before.answer;
+    const counters = question.counters.map((asked) => ({
+      counter: this.#obtain(asked, call.version, clock),
+      shadow: asked.shadow,
+    }));
+    // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
+    const isCharged = before === undefined;
+    const { outcome, decisions, charges } = this.#decide(counters, isCharged ? question.cost : 0, clock);
+    countDemand(counters, decisions, { holder: call.holder, cost: question.cost, nowMs: clock.logicalMs });
+    const answer = {
+      outcome: isCharged ? outcome : 'denied',
+      counters: counters.map(({ counter }, at) => report(counter, decisions[at]!, call.holder, clock)),
+    } as const;
+    if (isCharged && question.cost > 0)
+      this.#questions.record(question.id, { answer, charges }, clock.logicalMs);
+    return answer;
+  }
+
+  #decide(counters: readonly Asked[], cost: number, clock: LogicalClock) {
+    const steps = counters.map(({ counter: { limit, state } }) =>
+      decide(limit, state, cost, nowMsFor(limit, clock)),
+    );
+    const decisions = steps.map((step) => step.decision);
+    const outcome = worstOf(decisions.filter((_, at) => !counters[at]!.shadow));
+    const charges: Charge[] = [];
+    if (outcome === 'allowed' && cost > 0) {
+      for (const [at, { counter }] of counters.entries()) {
+        const { decision, state } = steps[at]!;
+        if (decision.outcome !== 'allowed') continue;
+        counter.state = state;
+        charges.push({ counter, cost, at: clock });
+        this.#changed(counter, clock);
+      }
+    }
+    return { outcome, decisions, charges };
+  }
+
+  #giveBack(id: string, clock: LogicalClock): void {
+    for (const { counter, cost, at } of this.#questions.takeBack(id, clock.logicalMs)?.charges ?? []) {
+      const { limit, state } = counter;
+      const past = { cost, chargedAtMs: nowMsFor(limit, at) };
+      counter.state = giveBack(limit, state, past, nowMsFor(limit, clock));
+      this.#changed(counter, clock);
+    }
+  }
+
+  #obtain(asked: { id: string; limit: Counter['limit'] }, version: Version, clock: LogicalClock): Counter {
+    const { counter, displaced } = this.#counters.obtain(
+      { id: asked.id, limit: asked.limit, version },
+      clock,
+    );
+    if (displaced !== undefined) {
+      this.#options.onDisplaced();
+      this.#changed(displaced, clock);
+    }
+    return counter;
+  }
+
+  #changed(counter: Counter, clock: LogicalClock): void {
+    this.#options.onChanged(counter, restInMs(counter, clock));
+  }
+
+  #now(rawMs: number): LogicalClock {
+    const isStepBack = rawMs < this.#clock.rawMs;
+    this.#clock = advance(this.#clock, rawMs);
+    if (isStepBack) this.#counters.stepBack(this.#clock);
+    return this.#clock;
+  }
+}
+
+interface Asked {
+  readonly counter: Counter;
+  readonly shadow: boolean;
+}
+
+function worstOf(decisions: readonly Decision[]): Decision['outcome'] {
+  if (decisions.some(({ outcome }) => outcome === 'impossible')) return 'impossible';
+  return decisions.some(({ outcome }) => outcome === 'denied') ? 'denied' : 'allowed';
+}
+
+/**
+ * An arrival counts toward a counter's demand unless another enforced counter of the request denied it: a caller flooding
+ * past its own limit must not make its organisation's counter look wanted.
+ */
+function countDemand(
+  counters: readonly Asked[],
+  decisions: readonly Decision[],
+  arrival: { holder: string; cost: number; nowMs: number },
+): void {
+  const denies = decisions.map(({ outcome }, at) => outcome !== 'allowed' && !counters[at]!.shadow);
+  const denials = denies.filter(Boolean).length;
+  for (const [at, { counter }] of counters.entries()) {
+    const othersDeny = denials > (denies[at] ? 1 : 0);
+    if (!othersDeny) counter.demand.arrive(arrival.holder, arrival.cost, arrival.nowMs);
+  }
+}
+
+function report(counter: Counter, decision: Decision, holder: string, clock: LogicalClock): CounterReport {
+  const { limit, state, demand } = counter;
+  const left = Math.floor(available(limit, state, nowMsFor(limit, clock)));
+  return {
+    id: counter.id,
+    decision,
+    limit,
+    remaining: Math.min(Math.max(left, 0), capacity(limit)),
+    resetMs: Math.max(0, restInMs(counter, clock)),
+    activeHolders: demand.activeHolders,
+    share: demand.share(holder, clock.logicalMs),
+  };
+}
