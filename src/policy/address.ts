@@ -24,17 +24,27 @@ export interface Network {
 /** Stands for a caller whose address is missing or unreadable: all of them share one counter rather than having none. */
 export const UNKNOWN_ADDRESS = 'unknown';
 
+/** Four numbers up to 255 without leading zeros, which some readers take for octal. */
+const DOTTED_DECIMAL = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 const NAT64_PREFIX = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
 const EMBEDDING_BITS = 96;
 
 export function parseAddress(text: string): Address | undefined {
   const trimmed = text.trim();
-  if (ipaddr.IPv4.isValidFourPartDecimal(trimmed)) return addressOf(trimmed.split('.').map(Number));
-  const unzoned = trimmed.split('%', 1)[0] as string;
-  if (!ipaddr.IPv6.isValid(unzoned)) return undefined;
-  const bytes = ipaddr.IPv6.parse(unzoned).toByteArray();
+  if (!trimmed.includes(':'))
+    return DOTTED_DECIMAL.test(trimmed) ? addressOf(trimmed.split('.').map(Number)) : undefined;
+  const bytes = ipv6Bytes(trimmed.split('%', 1)[0] as string);
+  if (bytes === undefined) return undefined;
   return addressOf(embedsIpv4(bytes) ? bytes.slice(EMBEDDING_BITS / 8) : bytes);
+}
+
+function ipv6Bytes(text: string): number[] | undefined {
+  try {
+    return ipaddr.IPv6.parse(text).toByteArray();
+  } catch {
+    return undefined;
+  }
 }
 
 /** What an address is counted as: IPv4 whole, IPv6 by its first `ipv6PrefixBits` bits. */
@@ -65,11 +75,22 @@ export function isInNetwork(address: Address, network: Network): boolean {
 
 function networkOf(bytes: readonly number[], prefixBits: number): Network {
   const masked = bytes.map((byte, index) => byte & maskOf(prefixBits, index));
-  return { bytes: masked, prefixBits, text: `${addressOf(masked).text}/${prefixBits}` };
+  return { bytes: masked, prefixBits, text: `${textOf(masked)}/${prefixBits}` };
 }
 
-function addressOf(bytes: number[]): Address {
-  return { bytes, text: ipaddr.fromByteArray(bytes).toString() };
+function addressOf(bytes: readonly number[]): Address {
+  return { bytes, text: textOf(bytes) };
+}
+
+/** Dotted decimal, or eight groups of hexadecimal; without `::`, since shortening has rules that cost time and tell nothing. */
+function textOf(bytes: readonly number[]): string {
+  if (bytes.length === 4) return bytes.join('.');
+  let text = '';
+  for (let index = 0; index < bytes.length; index += 2) {
+    const group = ((bytes[index] as number) << 8) | (bytes[index + 1] as number);
+    text += index === 0 ? group.toString(16) : `:${group.toString(16)}`;
+  }
+  return text;
 }
 
 function byteAt(address: Address, index: number): number {

@@ -29,6 +29,14 @@ export interface Match {
   readonly unmatched: boolean;
 }
 
+/** All the rules of one policy that match a request, and which of them wins. */
+export interface Contest {
+  readonly winner: Placed;
+  readonly beaten: readonly Placed[];
+  /** Absent for an `unlimited` winner. */
+  readonly counted: Winner | undefined;
+}
+
 export interface MatcherOptions {
   /** Spreads invented values over the shared owners: the same in every isolate. */
   readonly seed: number;
@@ -82,6 +90,18 @@ export class Matcher {
     }
     const cost = costOf(this.#costs, view.routes, view.method);
     return { enforced, shadow, cost, route: view.routes[0], unmatched };
+  }
+
+  /** What `match` decides, with everything that it weighed: for explaining, not for the way of a request. */
+  contests(facts: Facts): readonly Contest[] {
+    const view = new RequestView(this.ruleset, this.#routes, facts);
+    return this.#competitions.flatMap((competition) => {
+      const winner = winnerOf(competition, view);
+      if (winner === undefined) return [];
+      const matching = competition.steps.flatMap((step) => matchesIn(step, view));
+      const beaten = matching.filter((ready) => ready !== winner);
+      return [{ winner, beaten, counted: winner.rule.unlimited ? undefined : this.#count(winner, view) }];
+    });
   }
 
   #count(ready: Ready, view: RequestView): Winner {
