@@ -61,9 +61,15 @@ export function canonicalValue(
 }
 
 export function canonicalMethod(method: string): string {
-  const upper = method.toUpperCase();
-  return upper === 'HEAD' ? 'GET' : upper;
+  return isHead(method) ? 'GET' : method.toUpperCase();
 }
+
+export function isHead(method: string): boolean {
+  return method.toUpperCase() === 'HEAD';
+}
+
+/** Said where a rule file names HEAD: it would be about GET as well, without saying so. */
+export const HEAD_IS_GET = 'is HEAD, which shares what is set for GET: write GET';
 
 /** Folds case, width and spaces, so that `Nick@x`, `nick@x` and `n ick@x ` are one value. Folding twice changes nothing. */
 export function foldValue(value: string): string {

@@ -2,7 +2,7 @@
  * The descriptor tree, flattened: each `rate_limit` in it becomes a rule with the path that leads to it.
  */
 import { parseAddress, parseNetwork } from './address.ts';
-import { canonicalValue, KNOWN_ATTRIBUTES } from './attributes.ts';
+import { canonicalValue, HEAD_IS_GET, isHead, KNOWN_ATTRIBUTES } from './attributes.ts';
 import type { Sha256 } from './compile-identity.ts';
 import { rulePrefix } from './counter.ts';
 import { DEFAULT_BLIND_SHARE, DEFAULT_POLICY, limitOf, reportNotYet } from './limit.ts';
@@ -205,6 +205,7 @@ function apiKeyValue(value: string, { identity, sha256 }: TreeContext): ValueRes
 }
 
 function textValue(key: string, value: string, { attributes }: TreeContext): ValueResult {
+  if (key === 'method' && isHead(value)) return { problem: HEAD_IS_GET };
   const canonical = canonicalValue(key, value, attributes);
   if (canonical === '') return { problem: 'is empty' };
   return { match: canonical.includes('*') ? 'pattern' : 'exact', value: canonical };

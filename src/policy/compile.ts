@@ -4,7 +4,7 @@
  * Pure and total: whatever the tree is, the result is a ruleset with warnings, or every error at once, each with its place. Nothing
  * is half accepted.
  */
-import { canonicalMethod } from './attributes.ts';
+import { canonicalMethod, HEAD_IS_GET, isHead } from './attributes.ts';
 import { compileDescriptors, type PlacedRule } from './compile-descriptors.ts';
 import { compileAttributes, compileCors, compileIdentity, type Sha256 } from './compile-identity.ts';
 import { formatPath, type Path, type Problem, type Report } from './problem.ts';
@@ -82,6 +82,7 @@ function compileCosts(raw: readonly unknown[], error: Report): readonly CostRule
     const at: Path = ['costs', index];
     const fields = read(costSchema, item, at, error);
     if (fields === undefined) continue;
+    if (fields.method !== undefined && isHead(fields.method)) error([...at, 'method'], HEAD_IS_GET);
     const method = fields.method === undefined ? undefined : canonicalMethod(fields.method);
     const route = fields.route === undefined ? undefined : parseRoutePattern(fields.route);
     if (route !== undefined && 'problem' in route) {

@@ -4,7 +4,6 @@
  * Most warnings come from asking the matcher itself. A *witness* of a rule is a request that holds what the rule asks for and little
  * else; more attributes never undo a match, so a rule that loses every witness of its own to others loses everywhere.
  */
-import { canonicalMethod } from './attributes.ts';
 import type { PlacedRule } from './compile-descriptors.ts';
 import { type Facts, Matcher } from './match.ts';
 import { formatPath, type Path, type Problem, show } from './problem.ts';
@@ -223,7 +222,6 @@ function uncovered(matcher: Matcher): readonly Problem[] {
     const tier = attributes.tier === undefined ? 'without a tier' : `of the tier ${show(attributes.tier)}`;
     add(`known keys ${tier}`, { ...attributes, api_key: hash });
   }
-  const path: Path = ['descriptors'];
   const path: Path = ['descriptors'];
   return [...classes].map((name) => ({
     path,
