@@ -21,13 +21,16 @@ export interface Admission {
   readonly counterId: string;
   readonly limit: Limit;
   readonly cost: number;
-  /** How fast the bucket that admitted it refills. */
+  /** How fast the bucket that admitted it refills; 0 for a window, which does not. */
   readonly unitsPerMs: number;
+  /** When nothing of it is owed any more: the end of its window. */
+  readonly untilMs: number;
 }
 
 interface Owed {
   readonly limit: Limit;
   readonly unitsPerMs: number;
+  readonly untilMs: number;
   units: number;
   atMs: number;
 }
@@ -50,24 +53,15 @@ export class Debts {
     return this.#owed.size + this.#sent.size;
   }
 
-  admitted({ counterId, limit, cost, unitsPerMs }: Admission, nowMs: number): void {
+  admitted({ counterId, limit, cost, unitsPerMs, untilMs }: Admission, nowMs: number): void {
     const known = this.#owed.get(counterId);
     const units = (known === undefined ? 0 : left(known, nowMs)) + cost;
-    this.#owed.set(counterId, { limit, unitsPerMs, units, atMs: nowMs });
+    this.#owed.set(counterId, { limit, unitsPerMs, untilMs, units, atMs: nowMs });
     if (this.#owed.size <= COUNTERS_MAX) return;
     const oldest = this.#owed.keys().next().value;
     if (oldest === undefined) return;
     this.#owed.delete(oldest);
     this.#onLost(1);
-  }
-
-  /** Takes an admission back out, because its owner did charge it after all. False when it has been sent already. */
-  takeBack(counterId: string, cost: number, nowMs: number): boolean {
-    const owed = this.#owed.get(counterId);
-    if (owed === undefined) return false;
-    owed.units = Math.max(0, left(owed, nowMs) - cost);
-    owed.atMs = nowMs;
-    return true;
   }
 
   /** The debts that the next message is to carry. `newId` makes an id that is never used again. */
@@ -95,10 +89,6 @@ export class Debts {
   }
 }
 
-function left({ limit, unitsPerMs, units, atMs }: Owed, nowMs: number): number {
-  if (limit.algorithm === 'fixed_window') {
-    const isSameWindow = Math.floor(nowMs / limit.windowMs) === Math.floor(atMs / limit.windowMs);
-    return isSameWindow ? units : 0;
-  }
-  return Math.max(0, units - Math.max(0, nowMs - atMs) * unitsPerMs);
+function left({ unitsPerMs, untilMs, units, atMs }: Owed, nowMs: number): number {
+  return nowMs >= untilMs ? 0 : Math.max(0, units - (nowMs - atMs) * unitsPerMs);
 }

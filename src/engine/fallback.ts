@@ -11,7 +11,7 @@ import type { BucketTable } from '../core/bucket-table.ts';
 import { capacity } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import type { Known, Level } from './known.ts';
-import { giveBackAll, type LocalBucket, levelOf, takeAll } from './local-buckets.ts';
+import { bucketReport, giveBackAll, type LocalBucket, takeAll } from './local-buckets.ts';
 import type { PolicyReport } from './verdict.ts';
 
 /** Room above the share for demand that moves between isolates during the outage; the price is in the bound. */
@@ -51,10 +51,14 @@ export class Fallback {
   decide(request: FallbackRequest, nowMs: number): FallbackResult {
     const buckets = request.winners.map((winner) => this.#bucket(winner, request, nowMs));
     const { isAdmitted, decisions } = takeAll(this.#table, buckets, request.cost, nowMs);
-    const reports = request.winners.map(({ rule }, at): PolicyReport => {
-      const level = levelOf(this.#table, buckets[at]!, decisions[at]!, nowMs);
-      return { policy: rule.policy, limit: rule.limit!, outcome: decisions[at]!.outcome, source: 'fallback', level };
-    });
+    const reports = request.winners.map(
+      ({ rule }, at): PolicyReport => ({
+        policy: rule.policy,
+        limit: rule.limit!,
+        source: 'fallback',
+        ...bucketReport(this.#table, buckets[at]!, decisions[at]!, nowMs),
+      }),
+    );
     return { isAdmitted, reports, buckets };
   }
 

@@ -30,8 +30,10 @@ export type InquiryResult =
 export interface Message {
   readonly version: Version;
   readonly question?: Question;
-  readonly giveBacks?: readonly string[];
 }
+
+/** Nobody waits for a probe, so it has as long as any request ever has: an owner that starts again is slow at first. */
+const PROBE_WAIT_MS = 1_000;
 
 const UNANSWERED: InquiryResult = { kind: 'unanswered' };
 
@@ -49,22 +51,16 @@ export class Inquiries {
     this.#nowMs = nowMs;
   }
 
-  /** Asks within the owner's deadline, unless a breaker says that it is not worth it. */
-  async ask(
-    to: Recipient,
-    message: Message,
-    deadlineMs: number,
-    background: Background,
-  ): Promise<InquiryResult> {
+  /** Asks and waits at most `waitMs`, unless a breaker says that it is not worth it. A probe is made in the background. */
+  async ask(to: Recipient, message: Message, waitMs: number, background: Background): Promise<InquiryResult> {
     const advice = this.#advise(to.link);
-    if (advice === 'probe') background(this.#within(to, { version: message.version }, deadlineMs));
-    return advice === 'ask' ? this.#within(to, message, deadlineMs) : UNANSWERED;
+    if (advice === 'probe') background(this.#within(to, { version: message.version }, PROBE_WAIT_MS));
+    return advice === 'ask' ? this.#within(to, message, waitMs) : UNANSWERED;
   }
 
-  /** Says something that no request waits for. False when it did not arrive, as far as can be told. */
-  async tell(to: Recipient, message: Message): Promise<boolean> {
-    const { reply } = await this.#send(to, message);
-    return reply !== undefined;
+  /** Delivers what rides along (debts, voids), which no request waits for. */
+  async deliver(to: Recipient, version: Version): Promise<void> {
+    await this.#send(to, { version });
   }
 
   #advise({ breaker, inFlight }: OwnerLink): Advice {
@@ -73,18 +69,15 @@ export class Inquiries {
     return advice === 'ask' ? breaker.advise({ inFlight: inFlight.count(nowMs), nowMs }) : advice;
   }
 
-  async #within(to: Recipient, message: Message, deadlineMs: number): Promise<InquiryResult> {
+  async #within(to: Recipient, message: Message, waitMs: number): Promise<InquiryResult> {
     const { link } = to;
-    const timer = this.#ports.timer(link.deadlineMs(deadlineMs));
+    const timer = this.#ports.timer(waitMs);
     const sent = this.#send(to, message);
     const first = await Promise.race([sent, timer.done]);
     timer.cancel();
-    if (first === undefined) {
-      this.#failed(to, { overloaded: false });
-      return { kind: 'unanswered', late: sent };
-    }
-    if (first.reply === undefined) {
-      this.#failed(to, { overloaded: first.overloaded });
+    if (first?.reply === undefined) {
+      this.#failed(to, { overloaded: first?.overloaded ?? false });
+      if (message.question) link.voids.add(message.question.id, { isCharged: false }, this.#nowMs());
       return { kind: 'unanswered', late: sent };
     }
     link.answeredInTime();
@@ -95,16 +88,18 @@ export class Inquiries {
   async #send({ owner, link }: Recipient, message: Message): Promise<Reply> {
     const sentMs = this.#nowMs();
     const debts = link.debts.due(() => this.#newDebtId(), sentMs);
-    const call = this.#compose(message, debts);
+    const giveBacks = link.voids.due(sentMs);
+    const call = this.#compose(message, { debts, giveBacks });
     link.inFlight.began(sentMs);
     try {
       const reply = await this.#attempt(owner, call);
       const nowMs = this.#nowMs();
       link.answeredAfter(nowMs - sentMs);
       link.debts.acknowledged(debts);
+      link.voids.acknowledged(giveBacks);
       if (debts.length > 0) this.#ports.count('debt_reported', debts.length);
       if (this.#fleet.answered(nowMs) === 'closed') this.#ports.log({ event: 'owners_reachable' });
-      return { reply };
+      return { reply, overloaded: false };
     } catch (error) {
       return { reply: undefined, overloaded: failureOf(error).overloaded };
     } finally {
@@ -125,13 +120,13 @@ export class Inquiries {
     }
   }
 
-  #compose({ version, question, giveBacks }: Message, debts: readonly Debt[]): OwnerCall {
+  #compose({ version, question }: Message, { debts, giveBacks }: Riders): OwnerCall {
     return {
       format: MESSAGE_FORMAT,
       holder: this.#holder,
       version,
       ...(question && { question }),
-      ...(giveBacks && { giveBacks }),
+      ...(giveBacks.length > 0 && { giveBacks }),
       ...(debts.length > 0 && { debts }),
     };
   }
@@ -141,7 +136,8 @@ export class Inquiries {
     this.#ports.count('owner_failure');
     link.failed(nowMs);
     this.#note(link.breaker.failed({ overloaded, nowMs, jitter: this.#ports.random() }), owner);
-    if (this.#fleet.failed(owner.name, nowMs) === 'opened')
+    // An owner that says it is overloaded can be reached.
+    if (!overloaded && this.#fleet.failed(owner.name, nowMs) === 'opened')
       this.#ports.log({ event: 'all_owners_unreachable' });
   }
 
@@ -159,6 +155,12 @@ export class Inquiries {
 export interface Recipient {
   readonly owner: OwnerRef;
   readonly link: OwnerLink;
+}
+
+/** What rides on a message, whatever it is about. */
+interface Riders {
+  readonly debts: readonly Debt[];
+  readonly giveBacks: readonly string[];
 }
 
 /** An answer that cannot be read is as good as none. */

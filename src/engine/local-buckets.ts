@@ -5,6 +5,7 @@
  */
 import type { BucketTable } from '../core/bucket-table.ts';
 import type { Decision, Limit } from '../core/decision.ts';
+import type { PolicyReport } from './verdict.ts';
 
 export interface LocalBucket {
   readonly key: string;
@@ -18,7 +19,12 @@ export interface Taken {
   readonly decisions: readonly Decision[];
 }
 
-export function takeAll(table: BucketTable, buckets: readonly LocalBucket[], cost: number, nowMs: number): Taken {
+export function takeAll(
+  table: BucketTable,
+  buckets: readonly LocalBucket[],
+  cost: number,
+  nowMs: number,
+): Taken {
   const decisions = buckets.map(({ key, limit }) => table.decide(key, limit, cost, nowMs));
   const isAdmitted = decisions.every(({ outcome }) => outcome === 'allowed');
   if (!isAdmitted) {
@@ -28,14 +34,24 @@ export function takeAll(table: BucketTable, buckets: readonly LocalBucket[], cos
   return { isAdmitted, decisions };
 }
 
-export function giveBackAll(table: BucketTable, buckets: readonly LocalBucket[], cost: number, nowMs: number): void {
+export function giveBackAll(
+  table: BucketTable,
+  buckets: readonly LocalBucket[],
+  cost: number,
+  nowMs: number,
+): void {
   for (const { key, limit } of buckets) table.giveBack(key, limit, { cost, chargedAtMs: nowMs }, nowMs);
 }
 
-/** What a bucket holds now, as a client is told. */
-export function levelOf(table: BucketTable, { key, limit }: LocalBucket, decision: Decision, nowMs: number) {
+/** What came of a bucket, for whoever reports it. */
+export function bucketReport(
+  table: BucketTable,
+  { key, limit }: LocalBucket,
+  decision: Decision,
+  nowMs: number,
+): Pick<PolicyReport, 'outcome' | 'waitMs' | 'level'> {
   const remaining = Math.max(0, Math.floor(table.available(key, limit, nowMs)));
-  const unitMs = limit.windowMs / limit.quota;
-  const resetMs = decision.outcome === 'denied' ? decision.retryAfterMs : (limit.burst - remaining) * unitMs;
-  return { remaining, resetMs };
+  const waitMs = decision.outcome === 'denied' ? decision.retryAfterMs : 0;
+  const refillMs = limit.quota === 0 ? 0 : ((limit.burst - remaining) * limit.windowMs) / limit.quota;
+  return { outcome: decision.outcome, waitMs, level: { remaining, resetMs: waitMs > 0 ? waitMs : refillMs } };
 }

@@ -3,7 +3,7 @@
  */
 import type { BucketTable } from '../core/bucket-table.ts';
 import type { Winner } from '../policy/counter.ts';
-import { giveBackAll, type LocalBucket, levelOf, takeAll } from './local-buckets.ts';
+import { bucketReport, giveBackAll, type LocalBucket, takeAll } from './local-buckets.ts';
 import type { PolicyReport } from './verdict.ts';
 
 export class LocalRules {
@@ -20,15 +20,16 @@ export class LocalRules {
     return winners.map(({ rule }, at) => ({
       policy: rule.policy,
       limit: buckets[at]!.limit,
-      outcome: decisions[at]!.outcome,
       source: 'local',
-      level: levelOf(this.#table, buckets[at]!, decisions[at]!, nowMs),
+      ...bucketReport(this.#table, buckets[at]!, decisions[at]!, nowMs),
     }));
   }
 
   /** Shadow rules: charged where they would have admitted. Answers the policies that would have denied. */
   takeShadow(winners: readonly Winner[], cost: number, nowMs: number): readonly string[] {
-    const denying = winners.filter((winner) => !takeAll(this.#table, [bucketOf(winner)], cost, nowMs).isAdmitted);
+    const denying = winners.filter(
+      (winner) => !takeAll(this.#table, [bucketOf(winner)], cost, nowMs).isAdmitted,
+    );
     return denying.map(({ rule }) => rule.policy);
   }
 

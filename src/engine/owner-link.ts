@@ -4,6 +4,7 @@
 import { Breaker } from './breaker.ts';
 import { Debts } from './debts.ts';
 import { InFlight } from './in-flight.ts';
+import { Voids } from './voids.ts';
 
 /** A new object takes time to start, and its first caller is not to be punished for that. */
 const FIRST_DEADLINE_MS = 1_000;
@@ -20,12 +21,17 @@ const LATEST_WEIGHT = 0.2;
 export class OwnerLink {
   readonly breaker = new Breaker();
   readonly debts: Debts;
+  readonly voids: Voids;
   readonly inFlight = new InFlight();
   #usualMs: number | undefined;
   #silentSinceMs: number | undefined;
 
-  constructor(onDebtLost: (count: number) => void) {
-    this.debts = new Debts(onDebtLost);
+  constructor(lost: {
+    readonly onDebtLost: (count: number) => void;
+    readonly onGiveBackLost: (count: number) => void;
+  }) {
+    this.debts = new Debts(lost.onDebtLost);
+    this.voids = new Voids(lost.onGiveBackLost);
   }
 
   /** How long a request waits for this owner, the rule file's deadline being `deadlineMs`. */

@@ -47,8 +47,38 @@ export interface PolicyReport {
   readonly limit: Limit;
   readonly outcome: VerdictOutcome;
   readonly source: Source;
+  /** Allowed: how long to hold the request back. Denied or unavailable: how long until it is worth another try. */
+  readonly waitMs: number;
   /** `undefined` when nothing is known: the policy was not asked. */
-  readonly level: { readonly remaining: number; readonly resetMs: number } | undefined;
+  readonly level: Level | undefined;
 }
 
-export const WORST_FIRST: readonly VerdictOutcome[] = ['impossible', 'denied', 'unavailable', 'allowed'];
+export interface Level {
+  /** Whole units that can be spent now. */
+  readonly remaining: number;
+  /** For how long `remaining` is all there is: until the full quota is back or, on a denial, until the request would fit. */
+  readonly resetMs: number;
+}
+
+const WORST_FIRST: readonly VerdictOutcome[] = ['impossible', 'denied', 'unavailable', 'allowed'];
+
+/** Of several sources that all admitted, the one that says most about how the request was decided. */
+const SOURCES: readonly Source[] = ['fallback', 'owner', 'lease', 'local', 'deny_memory'];
+
+export function verdictOf(policies: readonly PolicyReport[], shadowDenied: readonly string[] = []): Verdict {
+  const outcome = worstOutcome(policies);
+  const deciding = policies.filter((report) => report.outcome === outcome);
+  const waitMs = Math.max(0, ...deciding.map((report) => report.waitMs));
+  return {
+    outcome,
+    source: SOURCES.find((source) => deciding.some((report) => report.source === source)) ?? 'none',
+    delayMs: outcome === 'allowed' ? waitMs : 0,
+    retryAfterMs: outcome === 'denied' || outcome === 'unavailable' ? waitMs : 0,
+    policies,
+    shadowDenied,
+  };
+}
+
+export function worstOutcome(policies: readonly PolicyReport[]): VerdictOutcome {
+  return WORST_FIRST.find((outcome) => policies.some((report) => report.outcome === outcome)) ?? 'allowed';
+}

@@ -1,0 +1,227 @@
+/**
+ * The way of a request through its limits: local rules, what is remembered as denied, the owners, and a fallback for the ones that do
+ * not answer in time.
+ *
+ * Promise: a denied request is charged nowhere. Whatever some counters charged before another one denied is given back: in the isolate
+ * at once, at an owner in the background, once its answer (however late) says that it charged. A request that no owner answered is
+ * decided by the rules' failure mode. Nothing here throws for what an owner does, and no request waits longer than its deadline.
+ */
+import { BucketTable } from '../core/bucket-table.ts';
+import { advance, type LogicalClock, startClock } from '../core/clock.ts';
+import type { Winner } from '../policy/counter.ts';
+import { isNewer, type Version } from '../policy/ruleset.ts';
+import { type Group, groupByOwner, phasesOf } from './groups.ts';
+import { LocalRules } from './local-rules.ts';
+import type { Answer, CounterReport } from './messages.ts';
+import { type Ask, type Asked, type GroupResult, Owners, type Remembered } from './owners.ts';
+import type { Background, Ports } from './ports.ts';
+import { Settlement } from './settlement.ts';
+import { type GateRequest, type PolicyReport, type Verdict, verdictOf, worstOutcome } from './verdict.ts';
+
+export interface GateOptions {
+  /** Names this isolate to owners: random, so that no two ever share it. */
+  readonly holder: string;
+  /** Slots of the isolate's bucket table, 16 bytes each. */
+  readonly bucketSlots: number;
+}
+
+export class Gate {
+  readonly #ports: Ports;
+  readonly #holder: string;
+  readonly #owners: Owners;
+  readonly #local: LocalRules;
+  readonly #settlement: Settlement;
+  #clock: LogicalClock;
+  #version: Version = { activation: 0, builtAtMs: 0 };
+  #asks = 0;
+
+  constructor(ports: Ports, { holder, bucketSlots }: GateOptions) {
+    this.#ports = ports;
+    this.#holder = holder;
+    this.#clock = startClock(ports.nowMs());
+    const nowMs = () => this.#nowMs();
+    const table = new BucketTable({ slots: bucketSlots, seed: Math.floor(ports.random() * 2 ** 32) });
+    this.#owners = new Owners(ports, holder, nowMs);
+    this.#local = new LocalRules(table);
+    this.#settlement = new Settlement(ports, this.#owners, table, nowMs);
+  }
+
+  /** Decides a request. `background` keeps what is left to do alive after the response has gone. */
+  async decide(request: GateRequest, background: Background): Promise<Verdict> {
+    this.#adopt(request.version);
+    const local = request.enforced.filter(isLocal);
+    const localReports = this.#local.take(local, request.cost, this.#nowMs());
+    if (worstOutcome(localReports) !== 'allowed') return verdictOf(localReports);
+    const owned = await this.#decideOwned(request, background);
+    const verdict = verdictOf([...localReports, ...owned.reports], owned.shadowDenied);
+    if (verdict.outcome !== 'allowed') {
+      this.#local.giveBack(local, request.cost, this.#nowMs());
+      return verdict;
+    }
+    const shadowDenied = this.#local.takeShadow(request.shadow.filter(isLocal), request.cost, this.#nowMs());
+    return shadowDenied.length === 0
+      ? verdict
+      : { ...verdict, shadowDenied: [...verdict.shadowDenied, ...shadowDenied] };
+  }
+
+  /** Everything that owners decide, or what stands in for them. */
+  async #decideOwned(request: GateRequest, background: Background): Promise<Owned> {
+    const winners = request.enforced.filter((winner) => !isLocal(winner));
+    const denial = this.#owners.remembered(winners, request.cost);
+    if (denial !== undefined) {
+      this.#ports.count('deny_memory_hit');
+      return { reports: this.#reports(winners, [], denial, request.cost), shadowDenied: [] };
+    }
+    const { deciding, shadowOnly } = groupByOwner(
+      winners,
+      request.shadow.filter((winner) => !isLocal(winner)),
+    );
+    if (deciding.length + shadowOnly.length === 0) return NOTHING_OWNED;
+    const ask = this.#newAsk(request);
+    const asked = await this.#askInPhases(deciding, ask, background);
+    const waited = asked.map(({ result }) => result).find((result) => result?.kind === 'remembered');
+    const answered = this.#reports(winners, asked, waited, request.cost);
+    const isDenied = worstOutcome(answered) !== 'allowed';
+    const substituted = this.#settlement.settle(asked, { ask, request, isDenied }, background);
+    const reports = merge(answered, substituted);
+    if (worstOutcome(reports) === 'allowed') {
+      for (const group of shadowOnly) background(this.#askShadow(group, ask, background));
+    }
+    return { reports, shadowDenied: this.#shadowDenied(asked) };
+  }
+
+  async #askInPhases(groups: readonly Group[], ask: Ask, background: Background): Promise<readonly Asked[]> {
+    const asked: Asked[] = [];
+    for (const phase of phasesOf(groups, (winner) => this.#owners.isEmpty(winner, ask.cost))) {
+      const now = phase.map((group) => start(group, this.#owners.ask(group, ask, background)));
+      asked.push(...now);
+      await denialOrAll(now);
+      if (now.some(({ result }) => isDenial(result))) break;
+    }
+    return asked;
+  }
+
+  async #askShadow(group: Group, ask: Ask, background: Background): Promise<void> {
+    const done = this.#owners.ask(group, ask, background);
+    this.#shadowDenied([{ group, done, result: await done }]);
+  }
+
+  #shadowDenied(asked: readonly Asked[]): readonly string[] {
+    const denied = asked.flatMap(({ group, result }) => {
+      if (result?.kind !== 'answered') return [];
+      const reports = reportsById(result.answer);
+      return group.shadow.filter(({ counterId }) => reports.get(counterId)?.decision.outcome !== 'allowed');
+    });
+    if (denied.length > 0) this.#ports.count('shadow_denied', denied.length);
+    return denied.map(({ rule }) => rule.policy);
+  }
+
+  /** One report per winner: what its owner answered, else what is remembered, else what was last known of it. */
+  #reports(
+    winners: readonly Winner[],
+    asked: readonly Asked[],
+    denial: Remembered | undefined,
+    cost: number,
+  ) {
+    const answers = new Map<string, CounterReport>();
+    for (const { result } of asked) {
+      if (result?.kind !== 'answered') continue;
+      for (const report of result.answer.counters) answers.set(report.id, report);
+    }
+    return winners.map((winner): PolicyReport => {
+      if (denial?.winner === winner) return this.#rememberedReport(denial, cost);
+      const answer = answers.get(winner.counterId);
+      return answer === undefined ? this.#knownReport(winner) : answeredReport(winner, answer);
+    });
+  }
+
+  #rememberedReport({ winner, retryAfterMs }: Remembered, cost: number): PolicyReport {
+    const known = this.#knownReport(winner);
+    const remaining = Math.min(known.level?.remaining ?? 0, Math.max(0, cost - 1));
+    const level = { remaining, resetMs: retryAfterMs };
+    return { ...known, outcome: 'denied', source: 'deny_memory', waitMs: retryAfterMs, level };
+  }
+
+  #knownReport({ counterId, rule }: Winner): PolicyReport {
+    const level = this.#owners.known.level(counterId, this.#nowMs());
+    return { policy: rule.policy, limit: rule.limit!, outcome: 'allowed', source: 'owner', waitMs: 0, level };
+  }
+
+  /** A new ruleset may have raised a limit, so nothing that was denied under the old one counts any more. */
+  #adopt(version: Version): void {
+    if (!isNewer(version, this.#version)) return;
+    this.#version = version;
+    this.#owners.denyMemory.forgetAll();
+  }
+
+  #newAsk({ version, cost, deadlineMs }: GateRequest): Ask {
+    this.#asks += 1;
+    return { id: `${this.#holder}:${this.#asks}`, version, cost, deadlineMs };
+  }
+
+  /** The isolate's own logical time: a raw clock that steps back must not hold a denial or a breaker for longer than it said. */
+  #nowMs(): number {
+    this.#clock = advance(this.#clock, this.#ports.nowMs());
+    return this.#clock.logicalMs;
+  }
+}
+
+interface Owned {
+  readonly reports: readonly PolicyReport[];
+  readonly shadowDenied: readonly string[];
+}
+
+const NOTHING_OWNED: Owned = { reports: [], shadowDenied: [] };
+
+function isLocal({ rule }: Winner): boolean {
+  return rule.scope === 'local';
+}
+
+function start(group: Group, done: Promise<GroupResult>): Asked {
+  const asked: Asked = { group, done, result: undefined };
+  asked.done = done.then((result) => {
+    asked.result = result;
+    return result;
+  });
+  return asked;
+}
+
+/** Settles when every owner has answered or run out of time, or as soon as one denies. */
+function denialOrAll(asked: readonly Asked[]): Promise<void> {
+  return new Promise((resolve) => {
+    let left = asked.length;
+    if (left === 0) resolve();
+    for (const { done } of asked) {
+      void done.then((result) => {
+        left -= 1;
+        if (left === 0 || isDenial(result)) resolve();
+      });
+    }
+  });
+}
+
+function isDenial(result: GroupResult | undefined): boolean {
+  if (result?.kind === 'remembered') return true;
+  return result?.kind === 'answered' && result.answer.outcome !== 'allowed';
+}
+
+function reportsById(answer: Answer): ReadonlyMap<string, CounterReport> {
+  return new Map(answer.counters.map((report) => [report.id, report]));
+}
+
+function answeredReport(
+  { rule }: Winner,
+  { decision, limit, remaining, resetMs }: CounterReport,
+): PolicyReport {
+  const { outcome } = decision;
+  const waitMs = outcome === 'denied' ? decision.retryAfterMs : outcome === 'allowed' ? decision.delayMs : 0;
+  const level = { remaining, resetMs: outcome === 'denied' ? waitMs : resetMs };
+  return { policy: rule.policy, limit, outcome, source: 'owner', waitMs, level };
+}
+
+/** The later reports in place of the earlier ones of the same policies. */
+function merge(reports: readonly PolicyReport[], later: readonly PolicyReport[]): readonly PolicyReport[] {
+  if (later.length === 0) return reports;
+  const byPolicy = new Map([...reports, ...later].map((report) => [report.policy, report]));
+  return [...byPolicy.values()];
+}

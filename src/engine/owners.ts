@@ -1,0 +1,181 @@
+/**
+ * All owners, as one isolate sees them: how to reach each, what each said last, and how many questions may be on their way.
+ *
+ * A question about a counter that already has 64 of them in flight waits on a timer of its own and looks again at what the isolate knows,
+ * until a place is free, a denial settles it, or its deadline has come. It never waits for another request.
+ */
+import type { OwnerRef, Winner } from '../policy/counter.ts';
+import type { Version } from '../policy/ruleset.ts';
+import { BoundedMap } from './bounded-map.ts';
+import { FleetBreaker } from './breaker.ts';
+import { DenyMemory } from './deny-memory.ts';
+import type { Group } from './groups.ts';
+import { InFlight } from './in-flight.ts';
+import { Inquiries, type InquiryResult } from './inquiry.ts';
+import { Known } from './known.ts';
+import type { Answer, CounterReport, OwnerReply, Question } from './messages.ts';
+import { OwnerLink } from './owner-link.ts';
+import type { Background, Ports } from './ports.ts';
+
+/** An owner answers about one call a millisecond, so more at once than this only wait in its queue. */
+const IN_FLIGHT_MAX = 64;
+
+/** How often a request without a place looks again: a few times within the shortest sensible deadline. */
+const LOOK_AGAIN_MS = 5;
+
+/** About 500 bytes each. A displaced link costs one first deadline, and the debts it held, which are counted. */
+const LINKS_MAX = 8_192;
+
+export interface Ask {
+  readonly id: string;
+  readonly version: Version;
+  readonly cost: number;
+  readonly deadlineMs: number;
+}
+
+/** A denial that the isolate remembers of one of the counters asked about. */
+export interface Remembered {
+  readonly winner: Winner;
+  readonly retryAfterMs: number;
+}
+
+/** One owner's part in a request; `result` is there once `done` has settled. */
+export interface Asked {
+  readonly group: Group;
+  done: Promise<GroupResult>;
+  result: GroupResult | undefined;
+}
+
+export type GroupResult =
+  | { readonly kind: 'answered'; readonly answer: Answer }
+  /** Another request's denial settled it while it waited for a place. */
+  | ({ readonly kind: 'remembered' } & Remembered)
+  | { readonly kind: 'unanswered'; readonly late?: Promise<Answer | undefined> };
+
+export class Owners {
+  readonly denyMemory = new DenyMemory();
+  readonly known = new Known();
+  readonly #ports: Ports;
+  readonly #nowMs: () => number;
+  readonly #inquiries: Inquiries;
+  readonly #links: BoundedMap<OwnerLink>;
+  readonly #inFlight = new BoundedMap<InFlight>(LINKS_MAX);
+
+  constructor(ports: Ports, holder: string, nowMs: () => number) {
+    this.#ports = ports;
+    this.#nowMs = nowMs;
+    this.#inquiries = new Inquiries(ports, new FleetBreaker(), holder, nowMs);
+    this.#links = new BoundedMap(LINKS_MAX, (link) => this.#debtLost(link.debts.size));
+  }
+
+  link(owner: OwnerRef): OwnerLink {
+    const known = this.#links.touch(owner.name);
+    if (known !== undefined) return known;
+    const link = new OwnerLink({
+      onDebtLost: (count) => this.#debtLost(count),
+      onGiveBackLost: (count) => this.#ports.count('give_back_lost', count),
+    });
+    this.#links.set(owner.name, link);
+    return link;
+  }
+
+  /** Whether the counter held less than `cost` when its owner last spoke of it. */
+  isEmpty(winner: Winner, cost: number): boolean {
+    const level = this.known.level(winner.counterId, this.#nowMs());
+    return level !== undefined && level.remaining < cost;
+  }
+
+  /** The first remembered denial among these counters. */
+  remembered(winners: readonly Winner[], cost: number): Remembered | undefined {
+    const nowMs = this.#nowMs();
+    for (const winner of winners) {
+      const retryAfterMs = this.denyMemory.retryAfterMs(winner.counterId, cost, nowMs);
+      if (retryAfterMs !== undefined) return { winner, retryAfterMs };
+    }
+    return undefined;
+  }
+
+  async ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
+    const link = this.link(group.owner);
+    const startedMs = this.#nowMs();
+    const deadlineMs = link.deadlineMs(ask.deadlineMs);
+    const first = (group.enforced[0] ?? group.shadow[0])!;
+    const inFlight = this.#inFlightOf(first.counterId);
+    while (inFlight.count(this.#nowMs()) >= IN_FLIGHT_MAX) {
+      const leftMs = startedMs + deadlineMs - this.#nowMs();
+      if (leftMs <= 0) return { kind: 'unanswered' };
+      await this.#ports.timer(Math.min(LOOK_AGAIN_MS, leftMs)).done;
+      const denial = this.remembered(group.enforced, ask.cost);
+      if (denial !== undefined) return { kind: 'remembered', ...denial };
+    }
+    const counted = [
+      inFlight,
+      ...group.enforced.flatMap(({ counterId }) => this.denyMemory.rechecks(counterId) ?? []),
+    ];
+    for (const each of counted) each.began(this.#nowMs());
+    const waitMs = startedMs + deadlineMs - this.#nowMs();
+    const message = { version: ask.version, question: questionOf(group, ask) };
+    const result = await this.#inquiries.ask({ owner: group.owner, link }, message, waitMs, background);
+    for (const each of counted) each.ended();
+    return this.#learnFrom(result, group, ask.cost);
+  }
+
+  /** Takes back what a question charged, once the owner has said that it did. */
+  async giveBack(group: Group, ask: Ask): Promise<void> {
+    const link = this.link(group.owner);
+    for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
+    this.#ports.count('give_back');
+    link.voids.add(ask.id, { isCharged: true }, this.#nowMs());
+    await this.#inquiries.deliver({ owner: group.owner, link }, ask.version);
+  }
+
+  #inFlightOf(counterId: string): InFlight {
+    const known = this.#inFlight.get(counterId);
+    if (known !== undefined) return known;
+    const inFlight = new InFlight();
+    this.#inFlight.set(counterId, inFlight);
+    return inFlight;
+  }
+
+  #learnFrom(result: InquiryResult, group: Group, cost: number): GroupResult {
+    if (result.kind === 'answered') return this.#learned(result.reply, group, cost);
+    const { late } = result;
+    if (late === undefined) return { kind: 'unanswered' };
+    return {
+      kind: 'unanswered',
+      late: late.then(({ reply }) => {
+        if (reply === undefined) return undefined;
+        const learned = this.#learned(reply, group, cost);
+        return learned.kind === 'answered' ? learned.answer : undefined;
+      }),
+    };
+  }
+
+  #learned(reply: OwnerReply, group: Group, cost: number): GroupResult {
+    const { answer } = reply;
+    if (answer === undefined) return { kind: 'unanswered' };
+    const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
+    for (const report of answer.counters) {
+      this.known.learn(report, this.#nowMs());
+      if (enforced.has(report.id)) this.#remember(report, cost);
+    }
+    return { kind: 'answered', answer };
+  }
+
+  #remember({ id, decision, limit, activeHolders }: CounterReport, cost: number): void {
+    if (decision.outcome === 'allowed') this.denyMemory.forget(id);
+    if (decision.outcome !== 'denied') return;
+    const { retryAfterMs } = decision;
+    this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
+  }
+
+  #debtLost(debts: number): void {
+    if (debts > 0) this.#ports.count('debt_lost', debts);
+  }
+}
+
+function questionOf({ enforced, shadow }: Group, { id, cost }: Ask): Question {
+  const asked = (winners: readonly Winner[], isShadow: boolean) =>
+    winners.map(({ counterId, rule }) => ({ id: counterId, limit: rule.limit!, shadow: isShadow }));
+  return { id, cost, counters: [...asked(enforced, false), ...asked(shadow, true)] };
+}

@@ -1,0 +1,118 @@
+/**
+ * How a request ends once its owners have answered or not: the silent ones are replaced by the rules' failure mode, and what was
+ * charged for a request that is then denied is taken back.
+ *
+ * An owner that did not answer in time has been decided without: its question is void, and what a fallback admitted in its place is
+ * owed as a debt. If the answer comes after all and says that it charged, that charge is taken back; the debt stands for it.
+ */
+import type { BucketTable } from '../core/bucket-table.ts';
+import type { Limit } from '../core/decision.ts';
+import { Fallback, type FallbackResult } from './fallback.ts';
+import type { Group } from './groups.ts';
+import type { Ask, Asked, Owners } from './owners.ts';
+import type { Background, Ports } from './ports.ts';
+import type { GateRequest, PolicyReport } from './verdict.ts';
+
+/** A breaker probes its owner every half second, so by then there is something new to try. */
+const UNAVAILABLE_RETRY_MS = 1_000;
+
+interface Substitute extends FallbackResult {
+  readonly group: Group;
+}
+
+export interface Ending {
+  readonly ask: Ask;
+  readonly request: GateRequest;
+  /** Another counter has denied the request already. */
+  readonly isDenied: boolean;
+}
+
+export class Settlement {
+  readonly #ports: Ports;
+  readonly #owners: Owners;
+  readonly #fallback: Fallback;
+  readonly #nowMs: () => number;
+
+  constructor(ports: Ports, owners: Owners, table: BucketTable, nowMs: () => number) {
+    this.#ports = ports;
+    this.#owners = owners;
+    this.#fallback = new Fallback(table, owners.known);
+    this.#nowMs = nowMs;
+  }
+
+  /** Ends the request, and answers what was decided in place of silent owners. */
+  settle(asked: readonly Asked[], ending: Ending, background: Background): readonly PolicyReport[] {
+    const silent = ending.isDenied ? [] : asked.filter(({ result }) => result?.kind === 'unanswered');
+    const reports = this.#withoutOwners(silent, ending);
+    const isAdmitted = !ending.isDenied && reports.every(({ outcome }) => outcome === 'allowed');
+    for (const each of asked) {
+      const stands = isAdmitted && each.result?.kind === 'answered';
+      if (!stands && ending.request.cost > 0) background(this.#takeBack(each, ending.ask));
+    }
+    return reports;
+  }
+
+  #withoutOwners(silent: readonly Asked[], { request }: Ending): readonly PolicyReport[] {
+    if (silent.length === 0) return [];
+    const winners = silent.flatMap(({ group }) => group.enforced);
+    if (winners.some(({ rule }) => rule.failureMode === 'closed')) {
+      return winners
+        .filter(({ rule }) => rule.failureMode === 'closed')
+        .map(({ rule }) => ({
+          policy: rule.policy,
+          limit: rule.limit!,
+          outcome: 'unavailable',
+          source: 'fallback',
+          waitMs: UNAVAILABLE_RETRY_MS,
+          level: undefined,
+        }));
+    }
+    this.#ports.count('fallback_decision');
+    const substitutes = silent.map(({ group }) => this.#substitute(group, request));
+    this.#owe(substitutes, request.cost);
+    return substitutes.flatMap(({ reports }) => reports);
+  }
+
+  #substitute(group: Group, { cost, largestCost }: GateRequest): Substitute {
+    const nowMs = this.#nowMs();
+    const silentSinceMs = this.#owners.link(group.owner).silentSinceMs ?? nowMs;
+    return {
+      group,
+      ...this.#fallback.decide({ winners: group.enforced, cost, largestCost, silentSinceMs }, nowMs),
+    };
+  }
+
+  /** All or nothing over the substitutes too: what they admitted is owed, or goes back to their buckets. */
+  #owe(substitutes: readonly Substitute[], cost: number): void {
+    const nowMs = this.#nowMs();
+    if (!substitutes.every(({ isAdmitted }) => isAdmitted)) {
+      const taken = substitutes.filter(({ isAdmitted }) => isAdmitted);
+      for (const { buckets } of taken) this.#fallback.giveBack(buckets, cost, nowMs);
+      return;
+    }
+    for (const { group, buckets } of substitutes) {
+      const { debts } = this.#owners.link(group.owner);
+      for (const [at, { counterId, rule }] of group.enforced.entries()) {
+        const refill = this.#refillOf(rule.limit!, buckets[at]!.limit, nowMs);
+        debts.admitted({ counterId, limit: rule.limit!, cost, ...refill }, nowMs);
+      }
+    }
+  }
+
+  /** How a debt shrinks: as its bucket refills or, for a window, at once when the window ends. Windows have their edges in UTC. */
+  #refillOf(limit: Limit, bucket: Limit, nowMs: number): { unitsPerMs: number; untilMs: number } {
+    if (limit.algorithm !== 'fixed_window') {
+      return { unitsPerMs: bucket.quota / bucket.windowMs, untilMs: Number.POSITIVE_INFINITY };
+    }
+    const intoWindowMs = this.#ports.nowMs() % limit.windowMs;
+    return { unitsPerMs: 0, untilMs: nowMs + limit.windowMs - intoWindowMs };
+  }
+
+  /** Waits for what the owner did, however late, and has it taken back if it charged. */
+  async #takeBack({ group, done }: Asked, ask: Ask): Promise<void> {
+    const result = await done;
+    if (result.kind === 'remembered') return;
+    const answer = result.kind === 'answered' ? result.answer : await result.late;
+    if (answer?.outcome === 'allowed') await this.#owners.giveBack(group, ask);
+  }
+}
