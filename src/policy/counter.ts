@@ -32,6 +32,8 @@ export interface Winner {
  */
 export const SHARED_OWNERS = 256;
 
+const SHARED_PREFIX = 'shared/';
+
 /**
  * The longest value that is written out in an identity. Values of ours are far shorter; a client's header may have 16 KB, and
  * thousands of those would fill an owner's memory. A longer one is written as its length and a 128-bit hash.
@@ -58,7 +60,12 @@ export function ownerOf(domain: string, pairs: Pairs, seed: number): OwnerRef {
   if (!pairs.some(([attribute]) => isInventable(attribute))) {
     return { name: `own/${part(domain)}${encoded}`, shared: false };
   }
-  return { name: `shared/${part(domain)}${hash32(encoded, seed) % SHARED_OWNERS}`, shared: true };
+  return { name: `${SHARED_PREFIX}${part(domain)}${hash32(encoded, seed) % SHARED_OWNERS}`, shared: true };
+}
+
+/** Whether an owner's name is that of a shared one. */
+export function isSharedName(name: string): boolean {
+  return name.startsWith(SHARED_PREFIX);
 }
 
 function encodePairs(pairs: Pairs): string {

@@ -66,8 +66,6 @@ function whyImpossible(ruleset: Ruleset, rule: Rule): string | undefined {
     const earlier = exact.get(node.key);
     if (earlier !== undefined && earlier !== node.value) return `${node.key} cannot have two values at once`;
     exact.set(node.key, node.value);
-    if (node.key === 'method' && canonicalMethod(node.value) !== node.value)
-      return `${node.value} is matched as GET`;
   }
   const apiKey = exact.get('api_key');
   if (apiKey !== undefined) return contradiction(ruleset, apiKey, exact);

@@ -1,0 +1,156 @@
+/**
+ * `limiter explain FILE --attr key=value ...`: which rules match a request, which win and why, and what they count on.
+ *
+ * The request is resolved as the gateway would: a raw API key is hashed and looked up in the static directory, and a key that
+ * is not there leaves the caller to its address, unless the file says that unknown keys are subjects.
+ */
+import { type Command, InvalidArgumentError } from 'commander';
+import { type Explanation, explain, type PolicyExplanation } from '../../src/policy/explain.ts';
+import { type Facts, Matcher } from '../../src/policy/match.ts';
+import { normalisePath } from '../../src/policy/route-pattern.ts';
+import type { Ruleset } from '../../src/policy/ruleset.ts';
+import { command, UsageError } from '../command.ts';
+import { sha256 } from './load.ts';
+import { readRuleFile } from './validate.ts';
+
+const EXAMPLES = `
+Attributes: api_key (the key itself), user, org, tier, route or path, method, host, remote_address, country, asn, and those
+that the file declares.
+
+Examples:
+  npm run limiter -- explain rules/default.yaml --attr api_key=demo_free_key --attr route=/v1/search
+  npm run limiter -- explain rules/default.yaml --attr remote_address=203.0.113.9 --attr path=/login --attr method=POST
+  npm run limiter -- explain rules/default.yaml --attr tier=premium --cost 10 --json`;
+
+interface Options {
+  readonly attr: ReadonlyMap<string, string>;
+  readonly cost?: number;
+  readonly json?: boolean;
+}
+
+/** The caller's address where none is given: from a range that documentation may use. */
+const SAMPLE_ADDRESS = '203.0.113.1';
+
+export function explainCommand(finish: (exitCode: number) => void): Command {
+  return command(
+    'explain',
+    'Shows which rules a request meets, which of them win and why, and what they count on.',
+  )
+    .argument('<file>', 'a rule file (YAML or JSON)')
+    .option('--attr <key=value>', 'an attribute of the request; may be repeated', collectAttribute, new Map())
+    .option('--cost <n>', "what the request costs, in place of the file's costs", parseCost)
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, options: Options) => {
+      const rules = await readRuleFile(file);
+      if ('errors' in rules) {
+        for (const line of rules.errors) console.error(line);
+        finish(1);
+        return;
+      }
+      const facts = factsOf(rules.ruleset, options.attr);
+      const found = explain(new Matcher(rules.ruleset, { seed: 0 }), facts);
+      const explanation = { ...found, cost: options.cost ?? found.cost };
+      console.log(options.json ? JSON.stringify(explanation, undefined, 2) : textOf(explanation, facts));
+    });
+}
+
+function collectAttribute(text: string, known: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const at = text.indexOf('=');
+  if (at < 1) throw new InvalidArgumentError('wants key=value.');
+  const key = text.slice(0, at);
+  if (known.has(key)) throw new InvalidArgumentError(`names ${key} twice.`);
+  return new Map([...known, [key, text.slice(at + 1)]]);
+}
+
+function parseCost(text: string): number {
+  const cost = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(cost))
+    throw new InvalidArgumentError('wants a whole number from 0.');
+  return cost;
+}
+
+function factsOf(ruleset: Ruleset, given: ReadonlyMap<string, string>): Facts {
+  const { path, route, method, api_key: apiKey, ...attributes } = Object.fromEntries(given);
+  if (path !== undefined && route !== undefined) {
+    throw new UsageError('--attr path and --attr route both name the path: give one of them.');
+  }
+  refuseUnknown(ruleset, Object.keys(attributes));
+  const asked = path ?? route;
+  return {
+    attributes: {
+      remote_address: SAMPLE_ADDRESS,
+      ...resolveCaller(ruleset, apiKey),
+      ...attributes,
+    },
+    path: asked === undefined ? undefined : normalisePath(asked),
+    method,
+  };
+}
+
+function resolveCaller(ruleset: Ruleset, apiKey: string | undefined): Readonly<Record<string, string>> {
+  const { keys, defaults, unknownKeys } = ruleset.identity;
+  if (apiKey === undefined) return defaults;
+  const hash = sha256(apiKey);
+  if (Object.hasOwn(keys, hash)) return { ...keys[hash], api_key: hash };
+  return unknownKeys === 'subject' ? { ...defaults, api_key: hash } : defaults;
+}
+
+function refuseUnknown(ruleset: Ruleset, names: readonly string[]): void {
+  const ours = ['user', 'org', 'tier', 'host', 'remote_address', 'country', 'asn'];
+  const unknown = names.find((name) => !ours.includes(name) && !Object.hasOwn(ruleset.attributes, name));
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `--attr ${unknown}: no request has this attribute under this rule file (--help lists those there are).`,
+    );
+  }
+}
+
+function textOf(explanation: Explanation, facts: Facts): string {
+  const { domain, route, cost, unmatched, policies } = explanation;
+  const attributes = Object.entries(facts.attributes).map(([key, value]) => `${key}=${value}`);
+  return [
+    `domain ${domain}, cost ${cost}, route ${route ?? '(none matches)'}`,
+    `caller ${attributes.join(' ')}`,
+    ...(unmatched ? ['no rule matches: the request passes, and is counted as unmatched'] : []),
+    ...policies.flatMap(policyLines),
+  ].join('\n');
+}
+
+function policyLines(policy: PolicyExplanation): readonly string[] {
+  const mode = policy.shadow
+    ? 'shadow'
+    : policy.rule.scope === 'local'
+      ? 'enforced in each isolate'
+      : 'enforced';
+  const rivals = policy.beaten.map(({ title, because }) => `  ${because}: beats ${title}`);
+  return [
+    '',
+    `policy ${JSON.stringify(policy.policy)}, ${mode}`,
+    `  wins: ${policy.title}`,
+    ...(rivals.length === 0 ? ['  no other rule of this policy matches'] : rivals),
+    ...countedLines(policy),
+    ...boundLines(policy),
+  ];
+}
+
+function countedLines({ counted, rule }: PolicyExplanation): readonly string[] {
+  if (counted === undefined) return ['  counts nothing: unlimited'];
+  const pairs = counted.pairs.map(([attribute, value]) => `${attribute}=${value}`).join(', ');
+  const isLocal = rule.scope === 'local';
+  const shared = counted.owner.shared ? ' (shared: clients can invent such values)' : '';
+  const holder = isLocal ? "each isolate's own memory" : `owner ${counted.owner.name}${shared}`;
+  const unanswered =
+    rule.failureMode === 'open' ? 'a local share decides (open)' : 'denied with 503 (closed)';
+  return [
+    `  counts per: ${pairs === '' ? '(one counter for all)' : pairs}`,
+    `  counter: ${counted.counterId}`,
+    `  held by: ${holder}`,
+    ...(isLocal ? [] : [`  without an answer: ${unanswered}`]),
+  ];
+}
+
+/** The worst cases of a winner. */
+function boundLines(_policy: PolicyExplanation): readonly string[] {
+  return [];
+}

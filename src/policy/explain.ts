@@ -1,0 +1,97 @@
+/**
+ * Why a request is decided by the rules that it is: for each policy the winner, what it beat and by which sentence of the order, and
+ * the counter and owner that it leads to.
+ *
+ * Plain data for a command or an API to print. It asks the same matcher that decides requests, so it cannot tell another story.
+ */
+import type { OwnerRef, Pairs } from './counter.ts';
+import type { Contest, Facts, Matcher } from './match.ts';
+import type { Rule, RuleNode } from './ruleset.ts';
+import { type Placed, type Reason, reasonOver } from './specificity.ts';
+
+export interface Explanation {
+  readonly domain: string;
+  readonly route: string | undefined;
+  readonly cost: number;
+  readonly unmatched: boolean;
+  /** One for each policy with a match, enforced and shadow apart. */
+  readonly policies: readonly PolicyExplanation[];
+}
+
+export interface PolicyExplanation {
+  readonly policy: string;
+  readonly shadow: boolean;
+  readonly rule: Rule;
+  /** Where the winner stands among the rules of the ruleset, which are in the order of the file. */
+  readonly ruleIndex: number;
+  readonly title: string;
+  readonly beaten: readonly Beaten[];
+  /** Absent for an `unlimited` rule, which counts nothing. */
+  readonly counted: Counted | undefined;
+}
+
+export interface Beaten {
+  readonly ruleIndex: number;
+  readonly title: string;
+  /** What the winner is or has that this rule is not or has not. */
+  readonly because: Reason;
+}
+
+export interface Counted {
+  readonly pairs: Pairs;
+  readonly counterId: string;
+  readonly owner: OwnerRef;
+}
+
+export function explain(matcher: Matcher, facts: Facts): Explanation {
+  const { cost, route, unmatched } = matcher.match(facts);
+  const policies = matcher.contests(facts).map(explainContest);
+  return { domain: matcher.ruleset.domain, route, cost, unmatched, policies };
+}
+
+function explainContest({ winner, beaten, counted }: Contest): PolicyExplanation {
+  const { rule, index } = winner;
+  return {
+    policy: rule.policy,
+    shadow: rule.shadow,
+    rule,
+    ruleIndex: index,
+    title: titleOf(rule),
+    beaten: beaten.map((loser) => explainBeaten(winner, loser)),
+    counted:
+      counted === undefined
+        ? undefined
+        : { pairs: counted.pairs, counterId: counted.counterId, owner: counted.owner },
+  };
+}
+
+function explainBeaten(winner: Placed, loser: Placed): Beaten {
+  return { ruleIndex: loser.index, title: titleOf(loser.rule), because: reasonOver(winner, loser) };
+}
+
+/** `tier=free > route=/v1/search: 30 per 1m, burst 10`. */
+export function titleOf(rule: Rule): string {
+  return `${rule.path.map(nodeTitle).join(' > ')}: ${numbersOf(rule)}`;
+}
+
+function nodeTitle(node: RuleNode): string {
+  return node.match === 'any' ? node.key : `${node.key}=${node.value}`;
+}
+
+function numbersOf({ limit }: Rule): string {
+  if (limit === undefined) return 'unlimited';
+  const burst = limit.burst === limit.quota ? '' : `, burst ${limit.burst}`;
+  const algorithm = limit.algorithm === 'token_bucket' ? '' : `, ${limit.algorithm}`;
+  return `${limit.quota} per ${windowTitle(limit.windowMs)}${burst}${algorithm}`;
+}
+
+function windowTitle(windowMs: number): string {
+  const units = [
+    ['d', 86_400_000],
+    ['h', 3_600_000],
+    ['m', 60_000],
+    ['s', 1000],
+  ] as const;
+  for (const [name, ms] of units) if (windowMs % ms === 0) return `${windowMs / ms}${name}`;
+  return `${windowMs}ms`;
+}
