@@ -54,6 +54,15 @@ function exitCodeOf(error: unknown): number {
   return EXIT_FAILED;
 }
 
+export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Aborted by the first signal that asks this process to end; what is running then ends in order. */
+export function stopOnSignals(): AbortSignal {
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+  return stop.signal;
+}
+
 /** Reads a TCP port; for commander, which puts the flag's name before the message. */
 export function parsePort(text: string): number {
   const port = Number(text);

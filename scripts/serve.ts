@@ -6,7 +6,15 @@
  */
 import { stat } from 'node:fs/promises';
 import { InvalidArgumentError } from 'commander';
-import { command, FailureError, parseHttpUrl, parsePort, runCommand, UsageError } from './command.ts';
+import {
+  command,
+  FailureError,
+  parseHttpUrl,
+  parsePort,
+  runCommand,
+  stopOnSignals,
+  UsageError,
+} from './command.ts';
 import { readRules } from './rules.ts';
 import { portProblem } from './serve/ports.ts';
 import { portsOf, type ServerOptions, startServer } from './serve/server.ts';
@@ -20,7 +28,7 @@ interface Flags extends Omit<ServerOptions, 'ruleset'> {
 const GATEWAYS_MAX = 64;
 
 await runCommand(async () => {
-  const { signal } = stopOnSignals();
+  const signal = stopOnSignals();
   const { rules, quiet, ...flags } = parseFlags();
   const options: ServerOptions = {
     ...flags,
@@ -86,11 +94,4 @@ async function refuseBadPlaces(options: ServerOptions): Promise<void> {
   const found = await stat(options.state).catch(() => undefined);
   if (found !== undefined && !found.isDirectory())
     throw new UsageError(`--state ${options.state} is not a folder`);
-}
-
-/** The first signal asks everything to stop; what is running then ends in order. */
-function stopOnSignals(): AbortController {
-  const stop = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stop.abort());
-  return stop;
 }
