@@ -23,7 +23,7 @@ Examples:
   npm run limiter -- explain rules/default.yaml --attr tier=premium --cost 10 --json`;
 
 interface Options {
-  readonly attr: ReadonlyMap<string, string>;
+  readonly attr?: ReadonlyMap<string, string>;
   readonly cost?: number;
   readonly json?: boolean;
 }
@@ -37,7 +37,7 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
     'Shows which rules a request meets, which of them win and why, and what they count on.',
   )
     .argument('<file>', 'a rule file (YAML or JSON)')
-    .option('--attr <key=value>', 'an attribute of the request; may be repeated', collectAttribute, new Map())
+    .option('--attr <key=value>', 'an attribute of the request; may be repeated', collectAttribute)
     .option('--cost <n>', "what the request costs, in place of the file's costs", parseCost)
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
@@ -48,14 +48,17 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
         finish(1);
         return;
       }
-      const facts = factsOf(rules.ruleset, options.attr);
+      const facts = factsOf(rules.ruleset, options.attr ?? new Map());
       const found = explain(new Matcher(rules.ruleset, { seed: 0 }), facts);
       const explanation = { ...found, cost: options.cost ?? found.cost };
       console.log(options.json ? JSON.stringify(explanation, undefined, 2) : textOf(explanation, facts));
     });
 }
 
-function collectAttribute(text: string, known: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+function collectAttribute(
+  text: string,
+  known: ReadonlyMap<string, string> = new Map(),
+): ReadonlyMap<string, string> {
   const at = text.indexOf('=');
   if (at < 1) throw new InvalidArgumentError('wants key=value.');
   const key = text.slice(0, at);

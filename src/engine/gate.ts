@@ -95,6 +95,8 @@ export class Gate {
     for (const phase of phasesOf(groups, (winner) => this.#owners.isEmpty(winner, ask.cost))) {
       const now = phase.map((group) => start(group, this.#owners.ask(group, ask, background)));
       asked.push(...now);
+      // A client that goes away must not stop what its request has begun: a charge would be left without anybody to take it back.
+      for (const { done } of now) background(done);
       await denialOrAll(now);
       if (now.some(({ result }) => isDenial(result))) break;
     }

@@ -18,9 +18,11 @@ import {
 import type { OwnerLink } from './owner-link.ts';
 import { type Background, failureOf, type Ports } from './ports.ts';
 
-export type Reply =
-  | { readonly reply: OwnerReply }
-  | { readonly reply: undefined; readonly overloaded: boolean };
+/** What came of a call; without a reply, whether the owner said that it was overloaded. */
+export interface Reply {
+  readonly reply: OwnerReply | undefined;
+  readonly overloaded: boolean;
+}
 
 export type InquiryResult =
   | { readonly kind: 'answered'; readonly reply: OwnerReply }

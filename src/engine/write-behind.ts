@@ -11,7 +11,7 @@
  */
 import type { LogicalClock } from '../core/clock.ts';
 import type { Version } from '../policy/ruleset.ts';
-import type { Counter } from './counters.ts';
+import { type Counter, restInMs } from './counters.ts';
 import { isReadable } from './messages.ts';
 import type { StoredCounter, StoredOwner } from './owner.ts';
 
@@ -67,11 +67,11 @@ export class WriteBehind {
   }
 
   /** The rows that changed since the last write. They count as written from now on. */
-  take(owner: Stored, nowMs: number, isAtRest: (counter: Counter) => boolean): Rows {
+  take(owner: Stored, nowMs: number): Rows {
     const byBlock = new Map<number, StoredCounter[]>();
     for (const block of this.#changedBlocks) byBlock.set(block, []);
     for (const counter of owner.counters()) {
-      if (isAtRest(counter)) continue;
+      if (restInMs(counter, owner.clock) <= 0) continue;
       const { id, limit, state, version } = counter;
       byBlock.get(blockOf(id, this.#blocks))?.push({ id, limit, state, version });
     }

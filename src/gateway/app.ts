@@ -1,0 +1,80 @@
+/**
+ * The gateway: reserved paths, then the limits, then the origin.
+ */
+import { Hono } from 'hono';
+import { logEvent } from '../telemetry/log.ts';
+import { forward, type OriginBindings } from './forward.ts';
+import {
+  type LimiterBindings,
+  type LimiterVariables,
+  type RateLimitOptions,
+  rateLimit,
+} from './rate-limit.ts';
+import { notFound, unavailable } from './respond.ts';
+import type { Snapshot } from './rules-source.ts';
+
+export type GatewayBindings = LimiterBindings & OriginBindings;
+
+export interface GatewayOptions extends Pick<RateLimitOptions<GatewayEnv>, 'identify' | 'cost'> {
+  readonly rules: (bindings: GatewayBindings) => Snapshot;
+}
+
+interface GatewayEnv {
+  Bindings: GatewayBindings;
+  Variables: LimiterVariables;
+}
+
+export interface Gateway {
+  fetch(request: Request, bindings: GatewayBindings, context: ExecutionContext): Promise<Response>;
+}
+
+/**
+ * The one catch at the top: a fault of the limiter's own goes on to the origin, unless a closed rule is about the request's route. It is
+ * logged as a fault, apart from outages.
+ */
+export function createGateway(options: GatewayOptions): Gateway {
+  const app = createApp(options);
+  return {
+    async fetch(request, bindings, context) {
+      try {
+        return await app.fetch(request, bindings, context);
+      } catch (error) {
+        logEvent({
+          event: 'limiter_fault',
+          reason: error instanceof Error ? `${error.stack}` : String(error),
+        });
+        return isOpen(request, bindings, options) ? forward(request, bindings) : unavailable();
+      }
+    },
+  };
+}
+
+function createApp(options: GatewayOptions): Hono<GatewayEnv> {
+  const app = new Hono<GatewayEnv>();
+  const rules = (bindings: GatewayBindings) => options.rules(bindings);
+  app.onError((error) => {
+    throw error;
+  });
+  app.get('/_limiter/health', (context) => {
+    const { version, source } = rules(context.env);
+    return context.json({
+      status: 'ok',
+      activation: version.activation,
+      rulesSource: source,
+      region: 'local',
+    });
+  });
+  app.all('/_limiter/*', () => notFound());
+  app.use('*', rateLimit({ ...options, rules: (context) => rules(context.env) }));
+  app.all('*', (context) => forward(context.req.raw, context.env));
+  return app;
+}
+
+function isOpen(request: Request, bindings: GatewayBindings, options: GatewayOptions): boolean {
+  try {
+    return options.rules(bindings).isOpen(new URL(request.url).pathname);
+  } catch {
+    // Without rules nothing says closed.
+    return true;
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * From a request to the facts that rules speak about: who calls, from where, for what.
+ *
+ * Total: whatever a client sends gives facts and never an error. A key that is empty, too long, repeated or malformed is no key; an
+ * address that cannot be read shares one counter with all of its kind. Raw keys end here: what goes on is their SHA-256.
+ */
+import { BoundedMap } from '../engine/bounded-map.ts';
+import type { Facts } from '../policy/match.ts';
+import { normalisePath } from '../policy/route-pattern.ts';
+import type { Identity, KeyLocation, Ruleset } from '../policy/ruleset.ts';
+
+/** Longer than any key in use; what is longer is not hashed but dropped. */
+const KEY_LENGTH_MAX = 512;
+
+/** RFC 6750's `b64token`, and what keys in headers of their own look like: visible ASCII, without the comma that joins repeated headers. */
+const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
+const VISIBLE = /^[!-+\--~]+$/;
+
+/** Hashing takes longer than all the rest together, so the hashes of keys seen lately are kept: about 200 bytes each. */
+const HASHES_MAX = 8_192;
+
+const hashes = new BoundedMap<string>(HASHES_MAX);
+
+export async function identify(request: Request, ruleset: Ruleset): Promise<Facts> {
+  const { identity } = ruleset;
+  const key = keyOf(request, identity.apiKey);
+  const hash = key === undefined ? undefined : (hashes.get(key) ?? (await remember(key)));
+  const attributes: Record<string, string> = { ...callerOf(hash, identity) };
+  set(attributes, 'remote_address', addressOf(request, identity.trustedHops));
+  set(attributes, 'host', hostOf(request.url));
+  set(attributes, 'country', textOf(request.cf?.country));
+  set(attributes, 'asn', textOf(request.cf?.asn));
+  for (const [name, { header }] of Object.entries(ruleset.attributes)) {
+    set(attributes, name, headerValue(request, header));
+  }
+  return { attributes, path: normalisePath(pathOf(request.url)), method: request.method };
+}
+
+/** SHA-256 in lower-case hex. */
+export async function sha256(text: string): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+async function remember(key: string): Promise<string> {
+  const hash = await sha256(key);
+  hashes.set(key, hash);
+  return hash;
+}
+
+function callerOf(hash: string | undefined, identity: Identity): Readonly<Record<string, string>> {
+  if (hash === undefined) return identity.defaults;
+  const known = identity.keys[hash];
+  if (known !== undefined) return { ...known, api_key: hash };
+  return identity.unknownKeys === 'subject' ? { ...identity.defaults, api_key: hash } : identity.defaults;
+}
+
+function keyOf(request: Request, locations: readonly KeyLocation[]): string | undefined {
+  for (const location of locations) {
+    const key = keyAt(request, location);
+    if (key !== undefined && key.length <= KEY_LENGTH_MAX) return key;
+  }
+  return undefined;
+}
+
+function keyAt(request: Request, location: KeyLocation): string | undefined {
+  switch (location.in) {
+    case 'authorization':
+      return BEARER.exec(request.headers.get('authorization') ?? '')?.[1];
+    case 'header':
+      return visible(request.headers.get(location.name));
+    case 'query':
+      return visible(onlyParameter(request.url, location.name));
+  }
+}
+
+function visible(text: string | null | undefined): string | undefined {
+  return text != null && VISIBLE.test(text) ? text : undefined;
+}
+
+/** The value of a query parameter that is there once. */
+function onlyParameter(url: string, name: string): string | undefined {
+  const start = url.indexOf('?');
+  if (start < 0) return undefined;
+  const values = new URLSearchParams(url.slice(start)).getAll(name);
+  return values.length === 1 ? values[0] : undefined;
+}
+
+/** What the platform says; or, behind proxies of one's own, the entry that the outermost of them wrote. */
+function addressOf(request: Request, trustedHops: number): string | undefined {
+  const platform = request.headers.get('cf-connecting-ip') ?? undefined;
+  if (trustedHops === 0) return platform;
+  const forwarded = (request.headers.get('x-forwarded-for') ?? '').split(',');
+  return forwarded.at(-trustedHops)?.trim() || platform;
+}
+
+/** Trimmed and in one normal form, so that a value has one spelling. */
+function headerValue(request: Request, header: string): string | undefined {
+  return request.headers.get(header)?.trim().normalize('NFC') || undefined;
+}
+
+/** The path of an absolute URL, as it is spelled there; taken by hand, since parsing the URL costs more than matching the rules. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3);
+  if (start < 0) return '/';
+  const end = url.slice(start).search(/[?#]/);
+  return end < 0 ? url.slice(start) : url.slice(start, start + end);
+}
+
+function hostOf(url: string): string | undefined {
+  return /^[a-z]+:\/\/(?:[^/?#@]*@)?([^/?#]+)/i.exec(url)?.[1];
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+function set(attributes: Record<string, string>, name: string, value: string | undefined): void {
+  if (value !== undefined && value !== '') attributes[name] = value;
+}

@@ -1,0 +1,44 @@
+/**
+ * What applies to a browser's preflight: no rule but the flood tier, or a built-in one where the file has none. Counting preflights
+ * would halve a browser's quota; counting them nowhere would make two headers an unlimited pass to the origin.
+ */
+import { type Facts, type Match, Matcher } from '../policy/match.ts';
+import type { Rule, Ruleset } from '../policy/ruleset.ts';
+
+/** 100 a second: more than any page sends, and little for an origin. */
+const PREFLIGHTS_PER_MINUTE = 6_000;
+
+const RULE: Rule = {
+  path: [],
+  policy: 'preflight',
+  shadow: false,
+  unlimited: false,
+  limit: {
+    algorithm: 'token_bucket',
+    quota: PREFLIGHTS_PER_MINUTE,
+    windowMs: 60_000,
+    burst: PREFLIGHTS_PER_MINUTE,
+    maxDelayMs: 0,
+  },
+  scope: 'local',
+  consistency: 'strict',
+  failureMode: 'open',
+  blindShare: 1,
+  per: ['remote_address'],
+};
+
+/** Finds the built-in rule's counter for a caller of this ruleset. */
+export function preflightMatcher(ruleset: Ruleset): Matcher {
+  return new Matcher({ ...ruleset, rules: [RULE], costs: [] }, { seed: 0 });
+}
+
+/** `match` is what the request's facts match among all rules. */
+export function preflightMatch(match: Match, facts: Facts, builtIn: Matcher): Match {
+  const flood = match.enforced.filter(({ rule }) => rule.scope === 'local');
+  return {
+    ...match,
+    cost: 1,
+    shadow: [],
+    enforced: flood.length > 0 ? flood : builtIn.match(facts).enforced,
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * The middleware: limits what comes after it. The gateway mounts it in front of its origin, and any Hono app can mount it in front of
+ * its own routes.
+ *
+ * An admitted request goes on and its response carries the limit fields; a refused one is answered here. A request that passes the
+ * middleware twice under one domain is charged once.
+ */
+import type { Context, MiddlewareHandler } from 'hono';
+import type { Facts } from '../policy/match.ts';
+import type { Ruleset } from '../policy/ruleset.ts';
+import { logEvent } from '../telemetry/log.ts';
+import { allowReading, exposeFields, isPreflight } from './cors.ts';
+import { writeFields } from './fields.ts';
+import { identify } from './identify.ts';
+import { type Decided, denyingWinner, Limiter, platformTimer } from './limiter.ts';
+import { refusal } from './respond.ts';
+import type { Snapshot } from './rules-source.ts';
+
+/** What the middleware needs of the Worker that mounts it. */
+export interface LimiterBindings {
+  readonly OWNER: DurableObjectNamespace;
+  /** `"true"`: responses carry `Server-Timing` with what decided and how long it took. */
+  readonly SERVER_TIMING?: string;
+}
+
+export interface LimiterVariables {
+  /** Domains whose limits this request has passed already. */
+  limitedDomains?: ReadonlySet<string>;
+}
+
+export interface LimiterEnv {
+  Bindings: LimiterBindings;
+  Variables: LimiterVariables;
+}
+
+export interface RateLimitOptions<E extends LimiterEnv = LimiterEnv> {
+  /** The ruleset in force; see `bundledSnapshot`. */
+  readonly rules: (context: Context<E>) => Snapshot;
+  /** The request's facts, in place of what the rule file's `identity` finds. A raw key must be hashed first (`sha256`). */
+  readonly identify?: (context: Context<E>, ruleset: Ruleset) => Facts | Promise<Facts>;
+  /** The request's cost in whole units, in place of the ruleset's. If it throws or answers anything else, the ruleset's holds. */
+  readonly cost?: (context: Context<E>) => number;
+}
+
+export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): MiddlewareHandler<E> {
+  // A Worker has one namespace for its owners, so the limiter is made once an isolate: by its first request.
+  let limiter: Limiter | undefined;
+  return async function rateLimitMiddleware(context, next) {
+    const snapshot = options.rules(context);
+    const { domain } = snapshot.ruleset;
+    const passed = context.get('limitedDomains');
+    if (passed?.has(domain)) return next();
+    context.set('limitedDomains', new Set([...(passed ?? []), domain]));
+    limiter ??= new Limiter(context.env.OWNER);
+    const startedMs = performance.now();
+    const decided = await decide(context, limiter, snapshot, options);
+    const decidedInMs = performance.now() - startedMs;
+    if (decided.verdict.outcome === 'allowed') {
+      if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
+      await next();
+    } else {
+      context.res = refusal(decided.verdict, denyingWinner(decided)?.pairs[0]?.[0]);
+    }
+    try {
+      describe(context, { decided, snapshot, decidedInMs });
+    } catch (error) {
+      // The origin has answered; a fault here must not take that answer away.
+      logEvent({ event: 'limiter_fault', reason: String(error) });
+    }
+    return undefined;
+  };
+}
+
+async function decide<E extends LimiterEnv>(
+  context: Context<E>,
+  limiter: Limiter,
+  snapshot: Snapshot,
+  options: RateLimitOptions<E>,
+): Promise<Decided> {
+  const request = context.req.raw;
+  const facts = await (options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot.ruleset));
+  const cost = options.cost === undefined ? undefined : costOf(context, options.cost);
+  const background = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
+  return limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request) }, background);
+}
+
+function costOf<E extends LimiterEnv>(
+  context: Context<E>,
+  cost: (context: Context<E>) => number,
+): number | undefined {
+  try {
+    const units = cost(context);
+    if (Number.isSafeInteger(units) && units >= 0) return units;
+    logEvent({ event: 'cost_invalid', reason: `the cost function answered ${String(units)}` });
+  } catch (error) {
+    logEvent({ event: 'cost_invalid', reason: String(error) });
+  }
+  return undefined;
+}
+
+interface Description {
+  readonly decided: Decided;
+  readonly snapshot: Snapshot;
+  readonly decidedInMs: number;
+}
+
+/** Writes the limit fields, on refusals and on what the origin answered. */
+function describe<E extends LimiterEnv>(
+  context: Context<E>,
+  { decided, snapshot, decidedInMs }: Description,
+): void {
+  const { verdict, cost } = decided;
+  const { headers: mode, corsOrigins: origins, costs } = snapshot.ruleset;
+  const headers = writableHeaders(context);
+  const shown = decided.match.enforced.length > 0 && decided.match.enforced[0]?.rule.policy !== 'preflight';
+  if (shown)
+    writeFields(headers, verdict.policies, {
+      mode,
+      cost: costs.length > 0 ? cost : undefined,
+      nowMs: Date.now(),
+    });
+  const request = context.req.raw;
+  if (verdict.outcome === 'allowed') exposeFields(headers, request, { origins, mode });
+  else allowReading(headers, request, { origins, mode });
+  if (context.env.SERVER_TIMING === 'true') {
+    headers.append('Server-Timing', `limiter;desc="${verdict.source}";dur=${decidedInMs.toFixed(2)}`);
+  }
+}
+
+/** The response's headers; a response that came from `fetch` has immutable ones, and is copied with its body still streaming. */
+function writableHeaders<E extends LimiterEnv>(context: Context<E>): Headers {
+  const response = context.res;
+  try {
+    response.headers.delete('X-Limiter-Writable');
+    return response.headers;
+  } catch {
+    const copy = new Response(response.body, response);
+    context.res = undefined;
+    context.res = copy;
+    return copy.headers;
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * The answers that the limiter gives itself: 429 when a policy is used up, 503 when a closed rule's owner is out of reach. Both are
+ * problem details (RFC 9457) that no cache may keep; a 429 says when to come back, unless coming back cannot help.
+ */
+import type { Verdict } from '../engine/verdict.ts';
+import { wholeSeconds } from './fields.ts';
+
+const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+const REDUCED_CAPACITY = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity';
+
+interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  /** A word for programs. */
+  readonly error: string;
+  /** A sentence for people: what happened, and what to do. */
+  readonly message: string;
+}
+
+const IMPOSSIBLE: Problem = {
+  type: QUOTA_EXCEEDED,
+  title: 'Too Many Requests',
+  status: 429,
+  error: 'cost_exceeds_limit',
+  message:
+    'This request costs more than its limit can ever hold, so waiting does not help. Send a smaller one.',
+};
+
+const UNAVAILABLE: Problem = {
+  type: REDUCED_CAPACITY,
+  title: 'Service Unavailable',
+  status: 503,
+  error: 'limiter_unavailable',
+  message:
+    'This route is only open while its rate limit can be checked, and it cannot be checked now. Try again shortly.',
+};
+
+/** `subject` is the attribute that the denying counter is about, such as `api_key`. */
+export function refusal(verdict: Verdict, subject: string | undefined): Response {
+  const problem = problemOf(verdict, subject);
+  const retryAfter = verdict.outcome === 'impossible' ? undefined : wholeSeconds(verdict.retryAfterMs, 1);
+  const violated = verdict.policies
+    .filter(({ outcome }) => outcome === verdict.outcome)
+    .map(({ policy }) => policy);
+  return problemResponse(problem, {
+    'violated-policies': violated,
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+  });
+}
+
+/** Nobody knows why the limiter is broken, so there is no better guess than a second. */
+export function unavailable(): Response {
+  return problemResponse(UNAVAILABLE, { retry_after: 1 });
+}
+
+export function notFound(): Response {
+  return problemResponse(
+    {
+      type: 'about:blank',
+      title: 'Not Found',
+      status: 404,
+      error: 'not_found',
+      message:
+        'Paths below /_limiter/ are the limiter’s own; this is none of them. GET /_limiter/health is one.',
+    },
+    {},
+  );
+}
+
+export function problemResponse(
+  problem: Problem,
+  more: Readonly<Record<string, unknown>> & { retry_after?: number },
+): Response {
+  const headers = new Headers({ 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' });
+  if (more.retry_after !== undefined) headers.set('Retry-After', String(more.retry_after));
+  return new Response(JSON.stringify({ ...problem, ...more }), { status: problem.status, headers });
+}
+
+function problemOf({ outcome }: Verdict, subject: string | undefined): Problem {
+  if (outcome === 'impossible') return IMPOSSIBLE;
+  if (outcome === 'unavailable') return UNAVAILABLE;
+  return {
+    type: QUOTA_EXCEEDED,
+    title: 'Too Many Requests',
+    status: 429,
+    error: 'rate_limited',
+    message: `API rate limit exceeded${subjectPhrase(subject)}.`,
+  };
+}
+
+function subjectPhrase(subject: string | undefined): string {
+  switch (subject) {
+    case undefined:
+      return '';
+    case 'api_key':
+      return ' for this key';
+    case 'remote_address':
+      return ' for this address';
+    default:
+      return ` for this ${subject.replaceAll('_', ' ')}`;
+  }
+}
