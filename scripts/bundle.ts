@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { build } from 'esbuild';
+import { buildSync } from 'esbuild';
 import { captureScript, PROJECT_ROOT, WRANGLER } from './command.ts';
 
 export interface Bundle {
@@ -38,8 +38,9 @@ export type HelperName = 'baseline' | 'demo-origin' | 'fault-control' | 'fault-g
  * Turns helper Workers into JavaScript, one `NAME.js` each. Imports stay as they are written: what a helper imports is the
  * production bundle, which the server's config names accordingly, and not a second copy of its sources.
  */
-export async function buildHelpers(names: readonly HelperName[], outDir: string): Promise<void> {
-  await build({
+export function buildHelpers(names: readonly HelperName[], outDir: string): void {
+  // Synchronous: the asynchronous form leaves a service process beside the server for as long as it runs.
+  buildSync({
     entryPoints: names.map((name) => join(PROJECT_ROOT, 'scripts', 'workers', `${name}.ts`)),
     outdir: outDir,
     format: 'esm',

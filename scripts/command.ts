@@ -5,11 +5,10 @@
  * a sentence (or several) for the person at the keyboard, never a stack.
  */
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 
-export const PROJECT_ROOT = fileURLToPath(new URL('..', import.meta.url));
+export const PROJECT_ROOT = dirname(import.meta.dirname);
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;

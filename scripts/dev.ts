@@ -89,8 +89,8 @@ function parseFlags(): Flags {
     .opts<Flags>();
 }
 
-async function demoOriginCode(folder: string): Promise<string> {
-  await buildHelpers(['demo-origin'], folder);
+function demoOriginCode(folder: string): Promise<string> {
+  buildHelpers(['demo-origin'], folder);
   return readFile(join(folder, 'demo-origin.js'), 'utf8');
 }
 

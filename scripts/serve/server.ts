@@ -48,7 +48,7 @@ export interface ServerHooks {
 
 /** Resolves when every port answers; then `ended` settles when the server is gone and its folder removed. */
 export async function startServer(options: ServerOptions, { signal, onLog }: ServerHooks): Promise<Workerd> {
-  const folder = await mkdtemp(join(tmpdir(), 'edge-limiter-'));
+  const folder = await mkdtemp(join(tmpdir(), 'edge-limiter-serve-'));
   const clean = () => rm(folder, { recursive: true, force: true });
   try {
     const configPath = await writeConfig(options, { folder, signal });
@@ -78,10 +78,10 @@ async function writeConfig(options: ServerOptions, { folder, signal }: Workplace
     ownRules: options.ruleset !== undefined,
     stateDir,
   };
+  buildHelpers(HELPERS, folder);
   await Promise.all([
     mkdir(stateDir, { recursive: true }),
     makeBundle(folder, signal),
-    buildHelpers(HELPERS, folder),
     writeFile(configPath, workerdConfig(config)),
     options.ruleset && writeFile(join(folder, 'rules.json'), JSON.stringify(options.ruleset)),
   ]);
