@@ -5,7 +5,7 @@
  * The draft is about to rename its parameters, so this module is the only one that knows them. Every number is a whole one, since one bad
  * member voids the whole field for a client; waits are rounded up and units down, so nobody is promised too much.
  */
-import { type Item, type List, serializeList } from 'structured-headers';
+import { serializeItem } from 'structured-headers';
 import { capacity } from '../core/decision.ts';
 import type { PolicyReport } from '../engine/verdict.ts';
 import type { HeaderMode } from '../policy/ruleset.ts';
@@ -47,35 +47,39 @@ export function writeFields(
 }
 
 function writeIetf(headers: Headers, policies: readonly PolicyReport[]): void {
-  headers.set('RateLimit-Policy', serializeList(policies.map(policyItem)));
-  const levels: List = policies.flatMap((report) => levelItem(report) ?? []);
-  if (levels.length > 0) headers.set('RateLimit', serializeList(levels));
-  else headers.delete('RateLimit');
+  let contract = '';
+  let levels = '';
+  for (const report of policies) {
+    contract += separator(contract) + contractOf(report);
+    if (report.level === undefined) continue;
+    const { resetMs } = report.level;
+    levels += `${separator(levels)}${nameOf(report.policy)};r=${remainingOf(report)};t=${wholeSeconds(resetMs, 0)}`;
+  }
+  headers.set('RateLimit-Policy', contract);
+  if (levels === '') headers.delete('RateLimit');
+  else headers.set('RateLimit', levels);
 }
 
-function policyItem({ policy, limit }: PolicyReport): Item {
-  return [
-    policy,
-    new Map([
-      ['q', limit.quota],
-      ['w', wholeSeconds(limit.windowMs, 1)],
-    ]),
-  ];
+function separator(list: string): string {
+  return list === '' ? '' : ', ';
 }
 
-function levelItem(report: PolicyReport): [Item] | undefined {
-  const { level } = report;
-  if (level === undefined) return undefined;
-  return [
-    [
-      report.policy,
-      new Map([
-        ['r', remainingOf(report)],
-        ['t', wholeSeconds(level.resetMs, 0)],
-      ]),
-    ],
-  ];
+/** A policy's name and numbers as an Item of a List. */
+function contractOf({ policy, limit }: PolicyReport): string {
+  return `${nameOf(policy)};q=${limit.quota};w=${wholeSeconds(limit.windowMs, 1)}`;
 }
+
+/** A policy's name as a String of RFC 9651, serialized once: names come from rule files, which are few and checked. */
+function nameOf(policy: string): string {
+  let name = names.get(policy);
+  if (name === undefined) {
+    name = serializeItem(policy);
+    names.set(policy, name);
+  }
+  return name;
+}
+
+const names = new Map<string, string>();
 
 function writeLegacy(
   headers: Headers,
