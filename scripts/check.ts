@@ -29,7 +29,8 @@ const STEPS: readonly Step[] = [
   { name: 'binding types are current', script: WRANGLER, args: [...BINDING_TYPES, '--check'] },
   { name: 'types of the Worker', script: TSC, args: ['-p', 'tsconfig.json'] },
   { name: 'types of the commands', script: TSC, args: ['-p', 'scripts/tsconfig.json'] },
-  { name: 'types of the tests', script: TSC, args: ['-p', 'test/tsconfig.json'] },
+  { name: 'types of the tests under Node', script: TSC, args: ['-p', 'test/tsconfig.json'] },
+  { name: 'types of the tests of the Worker', script: TSC, args: ['-p', 'test/worker/tsconfig.json'] },
   { name: 'tidy rules', script: VITEST, args: ['run', '--project', 'unit', 'test/tidy.test.ts'] },
 ];
 

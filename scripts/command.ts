@@ -89,8 +89,12 @@ export const VITEST = toolPath('vitest', 'vitest.mjs');
 export const BIOME = toolPath('@biomejs', 'biome', 'bin', 'biome');
 export const TSC = toolPath('typescript', 'bin', 'tsc');
 
-/** Without these two, wrangler waits for a network that may not be there. */
-export const OFFLINE = { WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' };
+/** Without these, wrangler waits for a network that may not be there. */
+export const OFFLINE = {
+  WRANGLER_SEND_METRICS: 'false',
+  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+  WRANGLER_HIDE_BANNER: 'true',
+};
 
 /** Runs a Node script with this terminal as its own, and answers with its exit code (1 when a signal ended it). */
 export function runScript(script: string, args: readonly string[]): Promise<number> {
