@@ -8,5 +8,6 @@ export default defineConfig({
       remoteBindings: false,
     }),
   ],
-  test: { name: 'worker', include: ['**/*.test.ts'] },
+  // Each question is a round trip through workerd, and two cores may be busy with the other project.
+  test: { name: 'worker', include: ['**/*.test.ts'], testTimeout: 60_000 },
 });
