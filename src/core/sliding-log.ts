@@ -26,8 +26,6 @@ export interface SlidingLog {
   readonly totalCost: number;
 }
 
-const EMPTY: SlidingLog = Object.freeze({ timesMs: [], costs: [], totalCost: 0 });
-
 function decide(limit: Limit, state: SlidingLog | undefined, cost: number, nowMs: number): Step<SlidingLog> {
   const settled = decidedByLimitAlone(limit, cost);
   if (settled !== undefined) return { decision: settled, state };
@@ -125,15 +123,14 @@ function waitMs(
 }
 
 function append(limit: Limit, state: SlidingLog | undefined, cost: number, nowMs: number): SlidingLog {
-  const { timesMs, costs } = state ?? EMPTY;
+  if (state === undefined) return { timesMs: [nowMs], costs: [cost], totalCost: cost };
   const { from, totalCost } = liveCharges(limit, state, nowMs);
+  const timesMs = state.timesMs.slice(from);
+  const costs = state.costs.slice(from);
   // Never before the newest: the order is what lets old charges leave from the front, whatever the clock did.
-  const timeMs = Math.max(nowMs, timesMs.at(-1) ?? nowMs);
-  return {
-    timesMs: [...timesMs.slice(from), timeMs],
-    costs: [...costs.slice(from), cost],
-    totalCost: totalCost + cost,
-  };
+  timesMs.push(Math.max(nowMs, timesMs.at(-1) ?? nowMs));
+  costs.push(cost);
+  return { timesMs, costs, totalCost: totalCost + cost };
 }
 
 export const slidingLog: Algorithm<SlidingLog> = { decide, available, used, charge, giveBack, atRestAtMs };

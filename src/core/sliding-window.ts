@@ -3,7 +3,8 @@
  *
  * The window that ends now covers all of the present count and the last part of the previous one, whose requests are taken as evenly
  * spread: estimate = previous * (W - elapsed) / W + current. The estimate is not rounded, so one unit frees up as often as the
- * previous count says, and the wait is where that straight line meets the limit, in this window or the next.
+ * previous count says, and a request fits from where that straight line meets the limit, in this window or the next.
+ * Rounding: that instant is compared with now, with the slack of `core/rate`.
  *
  * How far the approximation is from `sliding_log` is measured in its accuracy test. It may refuse a caller that bunches its requests
  * at the end of one window and the beginning of the next, and never admits more than twice the quota in any one window length.
@@ -17,7 +18,7 @@ import {
   type PastCharge,
   type Step,
 } from './decision.ts';
-import { slackUnits, snapToWhole } from './rate.ts';
+import { slackUs, unitUsOf } from './rate.ts';
 
 export interface SlidingWindow {
   /** When the window in progress began: a whole multiple of the window since the clock's epoch. */
@@ -37,16 +38,18 @@ function decide(
   const settled = decidedByLimitAlone(limit, cost);
   if (settled !== undefined) return { decision: settled, state };
   const present = presentWindow(limit, state, nowMs);
-  if (estimate(limit, present, nowMs) + cost > limit.quota + slackUnits(limit)) {
-    return { decision: denied(waitMs(limit, present, cost, nowMs)), state };
-  }
+  const retryAfterMs = waitMs(limit, present, cost, nowMs);
+  if (retryAfterMs > slackMs(limit)) return { decision: denied(retryAfterMs), state };
   return { decision: ALLOWED, state: { ...present, current: present.current + cost } };
 }
 
 function available(limit: Limit, state: SlidingWindow | undefined, nowMs: number): number {
   if (limit.quota === 0) return 0;
-  const left = limit.quota - estimate(limit, presentWindow(limit, state, nowMs), nowMs);
-  return snapToWhole(left, slackUnits(limit));
+  const present = presentWindow(limit, state, nowMs);
+  const left = limit.quota - estimate(limit, present, nowMs);
+  // A whole number that a request would get shows as such, though rounding may have left it a little short.
+  const whole = Math.ceil(left) + 0;
+  return waitMs(limit, present, whole, nowMs) <= slackMs(limit) ? whole : left;
 }
 
 function used(limit: Limit, state: SlidingWindow | undefined, nowMs: number): number {
@@ -100,7 +103,7 @@ function estimate(limit: Limit, { startMs, previous, current }: SlidingWindow, n
   return (previous * (limit.windowMs - elapsedMs)) / limit.windowMs + current;
 }
 
-/** When the falling estimate leaves room for `cost`, which it does not now. */
+/** How long until the falling estimate leaves room for `cost`; 0 or less when it does already. */
 function waitMs(
   limit: Limit,
   { startMs, previous, current }: SlidingWindow,
@@ -110,9 +113,15 @@ function waitMs(
   const { quota, windowMs } = limit;
   const elapsedMs = nowMs - startMs;
   const roomBesideCurrent = quota - cost - current;
-  if (roomBesideCurrent >= 0) return windowMs * (1 - roomBesideCurrent / previous) - elapsedMs;
-  // Too much was charged in this window; in the next it is the previous count, and falls.
-  return windowMs - elapsedMs + windowMs * (1 - (quota - cost) / current);
+  if (roomBesideCurrent < 0) {
+    // Too much was charged in this window; in the next it is the previous count, and falls.
+    return windowMs - elapsedMs + windowMs * (1 - (quota - cost) / current);
+  }
+  return previous === 0 ? 0 : windowMs * (1 - roomBesideCurrent / previous) - elapsedMs;
+}
+
+function slackMs(limit: Limit): number {
+  return slackUs(unitUsOf(limit)) / 1000;
 }
 
 function orAtRest(window: SlidingWindow): SlidingWindow | undefined {
