@@ -1,0 +1,466 @@
+/** The gateway over HTTP, in workerd, with real owners: what a client sees and what an origin sees. */
+import { reset } from 'cloudflare:test';
+import { type Item, parseList } from 'structured-headers';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { GatewayWorld } from './gateway-world.ts';
+
+const TWO_A_MINUTE = { unit: 'minute', requests_per_unit: 2 };
+const byAddress = (limit: Record<string, unknown>, more: Record<string, unknown> = {}) => ({
+  domain: 'test',
+  ...more,
+  descriptors: [{ key: 'remote_address', rate_limit: limit }],
+});
+
+/** `RateLimit` fields as a client's library reads them. */
+function members(response: Response, field: string): Record<string, Record<string, unknown>> {
+  const list = parseList(response.headers.get(field) ?? '') as Item[];
+  return Object.fromEntries(
+    list.map(([name, parameters]) => [name as string, Object.fromEntries(parameters)]),
+  );
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2026, 5, 1) });
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await reset();
+});
+
+describe('an allowed request', () => {
+  it('reaches the origin and comes back with the limit fields', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    const response = await world.send('/a');
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('from the origin');
+    expect(response.headers.get('RateLimit-Policy')).toBe('"default";q=2;w=60');
+    expect(response.headers.get('RateLimit')).toBe('"default";r=1;t=30');
+  });
+
+  it('keeps method, path, query, headers and body on its way', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE), {
+      origin: async (request) =>
+        Response.json([request.method, request.url, request.headers.get('x-own'), await request.text()]),
+    });
+    const response = await world.send('/a%20b//c?x=1&x=2', {
+      method: 'PUT',
+      body: 'the body',
+      headers: { 'x-own': 'yes' },
+    });
+    expect(await response.json()).toEqual([
+      'PUT',
+      'https://api.example.com/a%20b//c?x=1&x=2',
+      'yes',
+      'the body',
+    ]);
+  });
+
+  it('H01 H05 two policies are two items of one field, the most constrained first', async () => {
+    const world = new GatewayWorld(
+      byAddress([{ unit: 'day', requests_per_unit: 1_000, policy: 'daily' }, TWO_A_MINUTE] as never),
+    );
+    const response = await world.send('/a');
+    expect(response.headers.get('RateLimit-Policy')).toBe('"default";q=2;w=60, "daily";q=1000;w=86400');
+    expect(Object.keys(members(response, 'RateLimit'))).toEqual(['default', 'daily']);
+  });
+
+  it('replaces fields of the same names that the origin wrote', async () => {
+    const headers = { RateLimit: '"origin";r=5;t=1', 'RateLimit-Policy': '"origin";q=5;w=1' };
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE), { origin: () => new Response('', { headers }) });
+    const response = await world.send('/a');
+    expect(Object.keys(members(response, 'RateLimit'))).toEqual(['default']);
+    expect(Object.keys(members(response, 'RateLimit-Policy'))).toEqual(['default']);
+  });
+
+  it('passes unlimited and unmatched requests without fields', async () => {
+    const world = new GatewayWorld({
+      domain: 'test',
+      descriptors: [{ key: 'route', value: '/free', rate_limit: { unlimited: true } }],
+    });
+    for (const path of ['/free', '/other'])
+      expect((await world.send(path)).headers.has('RateLimit')).toBe(false);
+  });
+});
+
+describe('a denied request', () => {
+  it('is a 429 that never reaches the origin and says when to come back', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    await world.send('/a');
+    await world.send('/a');
+    const response = await world.send('/a');
+    expect(world.seen).toHaveLength(2);
+    expect(response.status).toBe(429);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'cache-control': 'no-store',
+      'content-type': 'application/problem+json',
+      ratelimit: '"default";r=0;t=30',
+      'ratelimit-policy': '"default";q=2;w=60',
+      'retry-after': '30',
+    });
+    expect(await response.json()).toEqual({
+      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+      title: 'Too Many Requests',
+      status: 429,
+      error: 'rate_limited',
+      message: 'API rate limit exceeded for this address.',
+      'violated-policies': ['default'],
+      retry_after: 30,
+    });
+  });
+
+  it('A01 a client that waits exactly Retry-After is admitted, one that comes a second early is not', async () => {
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 7, burst: 1 }));
+    await world.send('/a');
+    const retryAfter = Number((await world.send('/a')).headers.get('Retry-After'));
+    vi.setSystemTime(Date.now() + (retryAfter - 1) * 1_000);
+    expect((await world.send('/a')).status).toBe(429);
+    vi.setSystemTime(Date.now() + 1_000);
+    expect((await world.send('/a')).status).toBe(200);
+  });
+
+  it('A21 of several that deny, the longest wait is told and all are named', async () => {
+    const world = new GatewayWorld(
+      byAddress([
+        { unit: 'hour', requests_per_unit: 1 },
+        { unit: 'day', requests_per_unit: 1, policy: 'daily' },
+      ] as never),
+    );
+    await world.send('/a');
+    const response = await world.send('/a');
+    expect(response.headers.get('Retry-After')).toBe('86400');
+    expect(await response.json()).toMatchObject({ 'violated-policies': ['default', 'daily'] });
+  });
+
+  it('B05 that can never fit gets no Retry-After, and says so', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE, { costs: [{ route: '/dear', cost: 3 }] }));
+    const response = await world.send('/dear');
+    expect(response.status).toBe(429);
+    expect(response.headers.has('Retry-After')).toBe(false);
+    expect(await response.json()).toMatchObject({ error: 'cost_exceeds_limit' });
+    expect(members(await world.send('/a'), 'RateLimit')).toEqual({ default: { r: 1, t: 30 } });
+  });
+
+  it('H09 no cache keeps it, whatever the route says of its answers', async () => {
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 1 }), {
+      origin: () => new Response('', { headers: { 'Cache-Control': 'public, max-age=300' } }),
+    });
+    expect((await world.send('/a')).headers.get('Cache-Control')).toBe('public, max-age=300');
+    expect((await world.send('/a')).headers.get('Cache-Control')).toBe('no-store');
+  });
+});
+
+describe('header modes', () => {
+  const limits = (headers: string) =>
+    byAddress(TWO_A_MINUTE, { headers, costs: [{ route: '/two', cost: 2 }] });
+
+  it('legacy: the most constrained policy, with the reset as an epoch time and the cost where costs are in use', async () => {
+    const response = await new GatewayWorld(limits('legacy')).send('/two');
+    expect(response.headers.has('RateLimit')).toBe(false);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'x-ratelimit-limit': '2',
+      'x-ratelimit-remaining': '0',
+      'x-ratelimit-reset': String(Date.UTC(2026, 5, 1) / 1_000 + 60),
+      'x-ratelimit-cost': '2',
+    });
+  });
+
+  it('both', async () => {
+    const { headers } = await new GatewayWorld(limits('both')).send('/a');
+    expect([headers.has('RateLimit'), headers.has('X-RateLimit-Limit')]).toEqual([true, true]);
+  });
+
+  it('H03 none: no field, allowed or denied, but a denial still says when to come back', async () => {
+    const world = new GatewayWorld(limits('none'));
+    expect(
+      [...(await world.send('/two')).headers.keys()].filter((name) => name.includes('ratelimit')),
+    ).toEqual([]);
+    const denied = await world.send('/a');
+    expect([...denied.headers.keys()].filter((name) => name.includes('ratelimit'))).toEqual([]);
+    expect(denied.headers.get('Retry-After')).toBe('30');
+  });
+});
+
+describe('who is calling', () => {
+  const keyed = {
+    domain: 'test',
+    identity: {
+      api_key: ['authorization', 'x-api-key', 'query:api_key'],
+      keys: [{ key: 'k_good', tier: 'paid' }],
+    },
+    descriptors: [
+      { key: 'tier', value: 'paid', rate_limit: { unit: 'minute', requests_per_unit: 100 } },
+      { key: 'remote_address', rate_limit: TWO_A_MINUTE },
+    ],
+  };
+  const quota = async (world: GatewayWorld, path: string, init = {}) =>
+    members(await world.send(path, init), 'RateLimit-Policy').default?.q;
+
+  it.each([
+    ['Authorization', '/a', { headers: { Authorization: 'Bearer k_good' } }],
+    ['a scheme in another case', '/a', { headers: { Authorization: 'bEARER k_good' } }],
+    ['a header', '/a', { headers: { 'X-API-Key': 'k_good' } }],
+    ['a query parameter', '/a?api_key=k_good', {}],
+  ])('is found by %s', async (_, path, init) => {
+    expect(await quota(new GatewayWorld(keyed), path, init)).toBe(100);
+  });
+
+  it.each([
+    ['unknown', '/a', { headers: { Authorization: 'Bearer k_bad' } }],
+    ['empty', '/a', { headers: { Authorization: 'Bearer ' } }],
+    ['of another scheme', '/a', { headers: { Authorization: 'Basic k_good' } }],
+    ['repeated', '/a', { headers: { 'X-API-Key': 'k_good, k_good' } }],
+    ['repeated in the query', '/a?api_key=k_good&api_key=k_good', {}],
+    ['too long', '/a', { headers: { 'X-API-Key': 'k'.repeat(5_000) } }],
+    ['not text', '/a?api_key=%00%ff%0a', {}],
+  ])('a key that is %s is no key, and no bypass', async (_, path, init) => {
+    const world = new GatewayWorld(keyed);
+    expect(await quota(world, path, init)).toBe(2);
+    await world.send(path, init);
+    expect((await world.send(path, init)).status).toBe(429);
+  });
+
+  it('E13 rotating X-Forwarded-For neither escapes nor locks anybody out', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    const statuses = [];
+    for (const last of [1, 2, 3]) {
+      const headers = { 'X-Forwarded-For': `203.0.113.${last}` };
+      statuses.push((await world.send('/a', { headers })).status);
+    }
+    expect(statuses).toEqual([200, 200, 429]);
+    expect((await world.send('/a', { address: '203.0.113.1' })).status).toBe(200);
+  });
+
+  it('behind a trusted proxy the address is counted from the right', async () => {
+    const world = new GatewayWorld(
+      byAddress({ unit: 'minute', requests_per_unit: 1 }, { identity: { trusted_hops: 1 } }),
+    );
+    const from = (list: string) => world.send('/a', { headers: { 'X-Forwarded-For': list } });
+    expect((await from('198.51.100.7, 203.0.113.1')).status).toBe(200);
+    expect((await from('198.51.100.8, 203.0.113.1')).status).toBe(429);
+    expect((await from('198.51.100.7, 203.0.113.2')).status).toBe(200);
+  });
+
+  it('E11 spellings of one address are one caller', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    const statuses = [];
+    for (const address of ['1.2.3.4', '::ffff:1.2.3.4', '::FFFF:102:304'])
+      statuses.push((await world.send('/a', { address })).status);
+    expect(statuses).toEqual([200, 200, 429]);
+  });
+});
+
+describe('what is asked for', () => {
+  const login = {
+    domain: 'test',
+    descriptors: [{ key: 'route', value: '/login', rate_limit: TWO_A_MINUTE }],
+  };
+
+  it.each(['//login', '/login/', '/./login', '/%6Cogin', '/x/../login', '/login?x=1', '/login#top'])(
+    'E07 E09 %s is /login',
+    async (path) => {
+      const world = new GatewayWorld(login);
+      await world.send('/login');
+      await world.send('/login');
+      expect((await world.send(path)).status).toBe(429);
+    },
+  );
+
+  it('HEAD shares what GET has, and answers without a body', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    await world.send('/a', { method: 'HEAD' });
+    await world.send('/a');
+    const denied = await world.send('/a', { method: 'HEAD' });
+    expect(denied.status).toBe(429);
+    expect(denied.headers.get('Retry-After')).toBe('30');
+  });
+});
+
+describe('browsers', () => {
+  const cors = { cors: { allow_origins: ['https://app.example.com'] } };
+  const preflight = (origin = 'https://app.example.com') => ({
+    method: 'OPTIONS',
+    headers: { Origin: origin, 'Access-Control-Request-Method': 'GET' },
+  });
+
+  it('X01 a preflight costs nothing, a plain OPTIONS does', async () => {
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 10 }, cors));
+    for (let round = 0; round < 10; round += 1) {
+      expect((await world.send('/a', preflight())).status).toBe(200);
+      expect((await world.send('/a')).status).toBe(200);
+    }
+    expect((await world.send('/a', { method: 'OPTIONS' })).status).toBe(429);
+  });
+
+  it('preflights without end are stopped by the built-in tier, or by the flood tier of the file', async () => {
+    const builtIn = new GatewayWorld(byAddress(TWO_A_MINUTE, cors));
+    const statuses = new Set<number>();
+    for (let sent = 0; sent < 6_001; sent += 1) statuses.add((await builtIn.send('/a', preflight())).status);
+    expect(statuses).toEqual(new Set([200, 429]));
+    expect(builtIn.seen).toHaveLength(6_000);
+    const tiered = new GatewayWorld(byAddress({ ...TWO_A_MINUTE, scope: 'local', policy: 'flood' }, cors));
+    for (let sent = 0; sent < 3; sent += 1) await tiered.send('/a', preflight());
+    expect(tiered.seen).toHaveLength(2);
+  });
+
+  it('can read a denial, if the file names their origin', async () => {
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 0 }, cors));
+    const named = await world.send('/a', { headers: { Origin: 'https://app.example.com' } });
+    expect(named.headers.get('Access-Control-Allow-Origin')).toBe('https://app.example.com');
+    expect(named.headers.get('Access-Control-Expose-Headers')).toContain('Retry-After');
+    expect(named.headers.get('Vary')).toContain('Origin');
+    const other = await world.send('/a', { headers: { Origin: 'https://evil.example' } });
+    expect(other.headers.has('Access-Control-Allow-Origin')).toBe(false);
+  });
+
+  it('can read the limit fields of what the origin allows them', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE, cors));
+    const response = await world.send('/a', { headers: { Origin: 'https://app.example.com' } });
+    expect(response.headers.get('Access-Control-Expose-Headers')).toContain('RateLimit');
+  });
+});
+
+describe('the origin', () => {
+  it('H07 its immutable response is copied, and its stream is not held', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE), {
+      origin: () => {
+        const { readable, writable } = new TransformStream();
+        const writer = writable.getWriter();
+        void writer.write(new TextEncoder().encode('first'));
+        return new Response(readable);
+      },
+    });
+    const response = await world.send('/stream');
+    const reader = response.body?.getReader();
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('first');
+    await reader?.cancel();
+  });
+
+  it.each([204, 301, 304, 404, 500])('its status %i and headers stay as they are', async (status) => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE), {
+      origin: () => new Response(null, { status, headers: { Location: '/there', 'X-Own': 'yes' } }),
+    });
+    const response = await world.send('/a', { redirect: 'manual' });
+    expect([response.status, response.headers.get('X-Own')]).toEqual([status, 'yes']);
+    expect(response.headers.has('RateLimit')).toBe(true);
+  });
+
+  it('that fails is a 502 with the limit fields', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE), {
+      origin: () => Promise.reject(new Error('connection refused')),
+    });
+    const response = await world.send('/a');
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ error: 'origin_failed' });
+    expect(response.headers.get('RateLimit')).toBe('"default";r=1;t=30');
+  });
+
+  it('a WebSocket upgrade counts once and passes through; a denied one is a plain 429', async () => {
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 1 }), {
+      origin: () => {
+        const { 0: client, 1: server } = new WebSocketPair();
+        server.accept();
+        server.addEventListener('message', ({ data }) => server.send(`echo ${data}`));
+        return new Response(null, { status: 101, webSocket: client });
+      },
+    });
+    const upgrade = { headers: { Upgrade: 'websocket' } };
+    const response = await world.send('/ws', upgrade);
+    expect(response.status).toBe(101);
+    const socket = response.webSocket;
+    socket?.accept();
+    const answer = new Promise((resolve) => socket?.addEventListener('message', ({ data }) => resolve(data)));
+    socket?.send('hello');
+    expect(await answer).toBe('echo hello');
+    socket?.close();
+    expect((await world.send('/ws', upgrade)).status).toBe(429);
+  });
+});
+
+describe('faults of the limiter itself', () => {
+  const file = {
+    domain: 'test',
+    descriptors: [
+      { key: 'remote_address', rate_limit: TWO_A_MINUTE },
+      {
+        key: 'route',
+        value: '/login',
+        rate_limit: { ...TWO_A_MINUTE, policy: 'login', failure_mode: 'closed' },
+      },
+    ],
+  };
+
+  it('F17 a planted throw forwards on open routes, and is a 503 on closed ones', async () => {
+    const log = vi.spyOn(console, 'warn').mockImplementation(() => {});
+    const world = new GatewayWorld(file, {
+      identify: () => {
+        throw new TypeError('planted');
+      },
+    });
+    const open = await world.send('/a');
+    expect([open.status, await open.text()]).toEqual([200, 'from the origin']);
+    const closed = await world.send('/Login/../login/');
+    expect([closed.status, closed.headers.get('Retry-After')]).toEqual([503, '1']);
+    expect(world.seen).toHaveLength(1);
+    expect(log.mock.calls.join()).toContain('limiter_fault');
+    log.mockRestore();
+  });
+
+  it('a cost function that throws or answers nonsense leaves the cost of the rules', async () => {
+    const log = vi.spyOn(console, 'warn').mockImplementation(() => {});
+    const costs = [
+      () => {
+        throw new TypeError('planted');
+      },
+      () => Number.NaN,
+      () => -1,
+      () => 0.5,
+      () => 'many' as unknown as number,
+    ];
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 100 }), {
+      cost: () => (costs.shift() ?? (() => 2))(),
+    });
+    for (let sent = 0; sent < 5; sent += 1) await world.send('/a');
+    expect(members(await world.send('/a'), 'RateLimit').default?.r).toBe(93);
+    log.mockRestore();
+  });
+});
+
+describe('reserved paths', () => {
+  it('health answers without a token and costs nothing', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    for (let asked = 0; asked < 5; asked += 1) await world.send('/_limiter/health');
+    const response = await world.send('/_limiter/health');
+    expect(await response.json()).toEqual({
+      status: 'ok',
+      activation: 0,
+      rulesSource: 'bundled',
+      region: 'local',
+    });
+    expect(members(await world.send('/a'), 'RateLimit').default?.r).toBe(1);
+  });
+
+  it('anything else there is a 404 that the origin never sees', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    const response = await world.send('/_limiter/v1/check', { method: 'POST', body: '{}' });
+    expect([response.status, response.headers.get('Content-Type')]).toEqual([
+      404,
+      'application/problem+json',
+    ]);
+    expect(world.seen).toHaveLength(0);
+  });
+});
+
+describe('Server-Timing', () => {
+  it('names what decided, where it is asked for', async () => {
+    const bindings = { SERVER_TIMING: 'true' };
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 1 }), { bindings });
+    expect((await world.send('/a')).headers.get('Server-Timing')).toMatch(
+      /^limiter;desc="owner";dur=\d+\.\d\d$/,
+    );
+    expect((await world.send('/a')).headers.get('Server-Timing')).toMatch(/^limiter;desc="owner"/);
+    expect((await world.send('/a')).headers.get('Server-Timing')).toMatch(/^limiter;desc="deny_memory"/);
+    const silent = new GatewayWorld(byAddress(TWO_A_MINUTE));
+    expect((await silent.send('/a')).headers.has('Server-Timing')).toBe(false);
+  });
+});
