@@ -19,6 +19,7 @@ export function compileRuleFile(path: string): Promise<LoadedRules> {
 
 async function main(argv: readonly string[]): Promise<number> {
   const program = command('compile-rules', 'Compiles the bundled rule file to src/generated/ruleset.json.')
+    .option('--out <file>', 'where to write', BUNDLED_RULESET)
     .addHelpText('after', '\nRULES_FILE=path names another rule file than rules/default.yaml.')
     .allowExcessArguments(false);
   program.parse(argv, { from: 'user' });
@@ -28,15 +29,15 @@ async function main(argv: readonly string[]): Promise<number> {
   });
   for (const line of 'errors' in result ? result.errors : result.warnings) console.error(line);
   if ('errors' in result) return 1;
-  await writeIfChanged(result.ruleset);
+  await writeIfChanged(program.opts<{ out: string }>().out, result.ruleset);
   return 0;
 }
 
-async function writeIfChanged(ruleset: Ruleset): Promise<void> {
-  const before = await readFile(BUNDLED_RULESET, 'utf8').catch(() => undefined);
+async function writeIfChanged(output: string, ruleset: Ruleset): Promise<void> {
+  const before = await readFile(output, 'utf8').catch(() => undefined);
   if (before !== undefined && isSameButForTime(before, ruleset)) return;
-  await mkdir(dirname(BUNDLED_RULESET), { recursive: true });
-  await writeFile(BUNDLED_RULESET, `${JSON.stringify(ruleset, undefined, 2)}\n`);
+  await mkdir(dirname(output), { recursive: true });
+  await writeFile(output, `${JSON.stringify(ruleset, undefined, 2)}\n`);
 }
 
 function isSameButForTime(before: string, ruleset: Ruleset): boolean {

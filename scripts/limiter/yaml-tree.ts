@@ -5,6 +5,7 @@
  * number. Nothing in a file can make this run long: its size, its depth and what its aliases unfold to are bounded.
  */
 import {
+  type Alias,
   type Document,
   isAlias,
   isMap,
@@ -36,8 +37,10 @@ export interface YamlTree {
   placeOf(path: Path): Place;
 }
 
-/** Bounds what aliases unfold to: a file of 1 MiB has fewer values than this. */
-const VALUES_MAX = 500_000;
+/** Bounds what aliases unfold to. A rule takes about ten values and a hundred bytes, so a file of 1 MiB stays below half of this. */
+const VALUES_MAX = 200_000;
+/** Each alias is looked up by walking the file, so their number bounds that work too. */
+const ALIASES_MAX = 1000;
 const DEPTH_MAX = 100;
 
 /** Fields whose values are text, also when they look like numbers. */
@@ -66,7 +69,7 @@ export function parseYaml(text: string): YamlTree {
   };
   const problems: YamlProblem[] = [...document.errors, ...document.warnings].map((error) => ({
     path: [],
-    message: error.message.replace(/\s+/g, ' '),
+    message: error.code === 'MULTIPLE_DOCS' ? 'holds several documents' : error.message.replace(/\s+/g, ' '),
     place: placeAt(error.pos[0]),
   }));
   const reader = new TreeReader(document);
@@ -87,6 +90,7 @@ class TreeReader {
   readonly problems: { readonly node: Node; readonly message: string }[] = [];
   readonly #document: Document;
   #valuesLeft = VALUES_MAX;
+  #aliasesLeft = ALIASES_MAX;
 
   constructor(document: Document) {
     this.#document = document;
@@ -98,11 +102,20 @@ class TreeReader {
     this.#valuesLeft -= 1;
     if (this.#valuesLeft < 0) return this.#refuse(node, `unfolds to more than ${VALUES_MAX} values`);
     if (depth > DEPTH_MAX) return this.#refuse(node, `is nested more than ${DEPTH_MAX} levels deep`);
-    if (isAlias(node)) return this.read(node.resolve(this.#document), depth + 1, isText);
+    if (isAlias(node)) return this.#readAlias(node, depth, isText);
     if (isSeq(node)) return node.items.map((item) => this.read(item as Node, depth + 1));
     if (isMap(node)) return this.#readMap(node.items, depth);
     if (!isScalar(node)) return null;
     return isText && typeof node.value === 'number' && node.source !== undefined ? node.source : node.value;
+  }
+
+  #readAlias(alias: Alias, depth: number, isText: boolean): unknown {
+    this.#aliasesLeft -= 1;
+    if (this.#aliasesLeft < 0) return this.#refuse(alias, `is one of more than ${ALIASES_MAX} aliases`);
+    const target = alias.resolve(this.#document);
+    return target === undefined
+      ? this.#refuse(alias, 'is an alias of nothing')
+      : this.read(target, depth + 1, isText);
   }
 
   #readMap(items: readonly unknown[], depth: number): unknown {

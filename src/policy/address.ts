@@ -73,6 +73,11 @@ export function isInNetwork(address: Address, network: Network): boolean {
   );
 }
 
+/** The address of a network whose bits beyond the prefix repeat those of `byte`. */
+export function fillNetwork({ bytes, prefixBits }: Network, byte: number): string {
+  return textOf(bytes.map((fixed, index) => fixed | (byte & ~maskOf(prefixBits, index) & 0xff)));
+}
+
 function networkOf(bytes: readonly number[], prefixBits: number): Network {
   const masked = bytes.map((byte, index) => byte & maskOf(prefixBits, index));
   return { bytes: masked, prefixBits, text: `${textOf(masked)}/${prefixBits}` };

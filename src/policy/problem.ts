@@ -39,17 +39,22 @@ export function suggestion(word: string, options: readonly string[]): string {
 
 const COMPARED_LENGTH_MAX = 40;
 
-/** Insertions, deletions and replacements between two words (Wagner and Fischer); words too long to be a slip are far apart. */
+/**
+ * Insertions, deletions, replacements and swaps of neighbours between two words (optimal string alignment); words too long to be
+ * a slip are far apart.
+ */
 function editDistance(a: string, b: string): number {
   if (a.length > COMPARED_LENGTH_MAX) return Number.POSITIVE_INFINITY;
-  let row = Array.from({ length: b.length + 1 }, (_, column) => column);
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  const at = (i: number, j: number): number => rows[i]?.[j] as number;
   for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
+    rows.push([i]);
     for (let j = 1; j <= b.length; j += 1) {
-      const replaced = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwap ? at(i - 2, j - 2) + 1 : replaced;
+      rows[i]?.push(Math.min(replaced, swapped, at(i - 1, j) + 1, at(i, j - 1) + 1));
     }
-    row = next;
   }
-  return row[b.length] as number;
+  return at(a.length, b.length);
 }

@@ -49,10 +49,14 @@ function field<Value>(
   });
 }
 
-function choice<const Option extends string>(...options: readonly Option[]) {
-  const readOption = (input: unknown) => {
+/** `later` holds words that are understood, but not offered. */
+function choice<const Option extends string, const Later extends string = never>(
+  options: readonly Option[],
+  later: readonly Later[] = [],
+) {
+  const readOption = (input: unknown): Option | Later | undefined => {
     const folded = typeof input === 'string' ? input.toLowerCase() : undefined;
-    return options.find((option) => option === folded);
+    return [...options, ...later].find((option) => option === folded);
   };
   return field(`one of ${options.join(', ')}`, readOption, options);
 }
@@ -112,7 +116,7 @@ export function isMap(input: unknown): input is Readonly<Record<string, unknown>
 
 export const fileSchema = z.strictObject({
   domain: printable,
-  headers: choice('ietf', 'legacy', 'both', 'none').optional(),
+  headers: choice(['ietf', 'legacy', 'both', 'none']).optional(),
   deadline: duration.optional(),
   identity: map.optional(),
   attributes: map.optional(),
@@ -124,7 +128,7 @@ export const fileSchema = z.strictObject({
 export const identitySchema = z.strictObject({
   api_key: list.optional(),
   keys: list.optional(),
-  unknown_keys: choice('address', 'subject').optional(),
+  unknown_keys: choice(['address', 'subject']).optional(),
   default: map.optional(),
   trusted_hops: whole(0, 32).optional(),
   ipv6_prefix: whole(1, 128).optional(),
@@ -153,24 +157,20 @@ export const nodeSchema = z.strictObject({
 });
 
 export const rateLimitSchema = z.strictObject({
-  unit: choice(...(Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[])).optional(),
+  unit: choice(Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[]).optional(),
   window: duration.optional(),
   requests_per_unit: whole(0, 1_000_000_000).optional(),
   algorithm: choice(
-    'token_bucket',
-    'leaky_bucket',
-    'fixed_window',
-    'sliding_window',
-    'sliding_log',
-    'concurrency',
+    ['token_bucket', 'leaky_bucket', 'fixed_window', 'sliding_window', 'sliding_log'],
+    ['concurrency'],
   ).optional(),
   burst: whole(1, 1_000_000_000).optional(),
   max_delay: duration.optional(),
   policy: printable.optional(),
   per: list.optional(),
-  scope: choice('global', 'regional', 'local').optional(),
-  consistency: choice('strict', 'leased', 'auto').optional(),
-  failure_mode: choice('open', 'closed').optional(),
+  scope: choice(['global', 'local'], ['regional']).optional(),
+  consistency: choice(['strict', 'leased', 'auto']).optional(),
+  failure_mode: choice(['open', 'closed']).optional(),
   shadow_mode: flag.optional(),
   unlimited: flag.optional(),
   blind_share: field('a share above 0 and at most 1', (input) => {

@@ -4,6 +4,7 @@
  * Most warnings come from asking the matcher itself. A *witness* of a rule is a request that holds what the rule asks for and little
  * else; more attributes never undo a match, so a rule that loses every witness of its own to others loses everywhere.
  */
+import { fillNetwork, parseNetwork } from './address.ts';
 import type { PlacedRule } from './compile-descriptors.ts';
 import { type Facts, Matcher } from './match.ts';
 import { formatPath, type Path, type Problem, show } from './problem.ts';
@@ -125,12 +126,12 @@ function sampleOf(node: RuleNode, sample: string): string {
   }
 }
 
-/** The first address of a network for the one sample, another for the other. */
+/** An address somewhere inside a network, away from its ends, where narrower networks tend to start. */
 function addressIn(network: string, sample: string): string {
-  const address = network.slice(0, network.indexOf('/'));
-  return sample === UNHEARD_OF[0]
-    ? address
-    : address.replace(/[^.:]+$/, (last) => (last === '0' ? '1' : last));
+  const parsed = parseNetwork(network);
+  return parsed === undefined
+    ? UNHEARD_OF_ADDRESS
+    : fillNetwork(parsed, sample === UNHEARD_OF[0] ? 0x55 : 0xaa);
 }
 
 /** Paths that the rule's route patterns cover: of an open pattern also the path itself and one further down. */

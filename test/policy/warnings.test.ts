@@ -1,0 +1,167 @@
+/** What a valid rule file is warned about, and that sound files are not. */
+import { describe, expect, test } from 'vitest';
+import { warningsFrom, withDescriptors } from './rules-from.ts';
+
+const LIMIT = 'unit: minute, requests_per_unit: 10';
+/** Covers every request, so that only the warning in question is left. */
+const COVER = `  - { key: remote_address, rate_limit: { ${LIMIT}, policy: cover } }\n`;
+
+const warned = (descriptors: string, head = '') => warningsFrom(withDescriptors(COVER + descriptors, head));
+
+describe('rules that can never win', () => {
+  test.each([
+    [
+      'the same conditions in another order: the first in the file wins',
+      `  - { key: tier, value: a, descriptors: [{ key: org, value: b, rate_limit: { ${LIMIT} } }] }
+  - { key: org, value: b, descriptors: [{ key: tier, value: a, rate_limit: { ${LIMIT} } }] }`,
+      '',
+      /^6:64 .*can never win: another rule of policy "default"/,
+    ],
+    [
+      'a deeper rule that always matches',
+      `  - { key: tier, value: a, rate_limit: { ${LIMIT} }, descriptors: [{ key: remote_address, rate_limit: { ${LIMIT} } }] }`,
+      '',
+      /descriptors\[1\]\.rate_limit: can never win: another/,
+    ],
+    [
+      'two values at once',
+      `  - { key: tier, value: a, descriptors: [{ key: tier, value: b, rate_limit: { ${LIMIT} } }] }`,
+      '',
+      /can never win: tier cannot have two values at once/,
+    ],
+    [
+      'a key that nobody has',
+      `  - { key: api_key, value: k_9, rate_limit: { ${LIMIT} } }`,
+      '',
+      /can never win: its API key is not in identity\.keys/,
+    ],
+    [
+      'a key of another tier',
+      `  - { key: tier, value: a, descriptors: [{ key: api_key, value: k_1, rate_limit: { ${LIMIT} } }] }`,
+      'identity: { keys: [{ key: k_1, tier: b }] }',
+      /can never win: its API key has the tier "b"/,
+    ],
+    [
+      'routes without a pattern',
+      `  - { key: route, rate_limit: { ${LIMIT} } }`,
+      '',
+      /can never win: the file names no route pattern/,
+    ],
+  ])('%s', (_, descriptors, head, expected) => {
+    expect(warned(descriptors, head)).toEqual([expect.stringMatching(expected)]);
+  });
+
+  test.each([
+    ['an open pattern under one with a parameter', ['/x/*', '/x/:id']],
+    ['a parameter under an exact path', ['/x/:id', '/x/me']],
+  ])('but not %s', (_, [wide, narrow]) => {
+    const rule = (route?: string) => `  - { key: route, value: "${route}", rate_limit: { ${LIMIT} } }\n`;
+    expect(warned(rule(wide) + rule(narrow))).toEqual([]);
+  });
+
+  test('nor patterns, networks and tiers that leave each other something', () => {
+    const rules = [
+      'key: tier, value: a*',
+      'key: tier, value: ab*',
+      'key: tier, value: ab',
+      'key: tier',
+      'key: remote_address, value: 10.0.0.0/8',
+      'key: remote_address, value: 10.0.0.0/16',
+      'key: remote_address, value: 10.0.0.0',
+    ].map((node) => `  - { ${node}, rate_limit: { ${LIMIT} } }`);
+    expect(warned(rules.join('\n'))).toEqual([]);
+  });
+});
+
+describe('requests that no rule covers', () => {
+  const uncovered = (descriptors: string) => {
+    const head = 'identity: { default: { tier: free }, keys: [{ key: k_1, tier: gold }, { key: k_2 }] }';
+    return warningsFrom(withDescriptors(descriptors, head)).map(
+      (line) => /cover no request of (.*) outside/.exec(line)?.[1],
+    );
+  };
+
+  test('by kind of caller', () => {
+    expect(uncovered(`  - { key: tier, value: gold, rate_limit: { ${LIMIT} } }`)).toEqual([
+      'callers without a known key',
+      'known keys without a tier',
+    ]);
+    expect(uncovered(`  - { key: tier, rate_limit: { ${LIMIT} } }`)).toEqual(['known keys without a tier']);
+    expect(uncovered(`  - { key: subject, rate_limit: { ${LIMIT} } }`)).toEqual([]);
+  });
+
+  test('a shadow rule covers nothing; an unlimited one does', () => {
+    expect(uncovered(`  - { key: subject, rate_limit: { ${LIMIT}, shadow_mode: true } }`)).toHaveLength(3);
+    expect(uncovered('  - { key: subject, rate_limit: { unlimited: true } }')).toEqual([]);
+  });
+});
+
+describe('one counter for everybody', () => {
+  test.each(['strict', 'auto'])(
+    'with consistency: %s, which this version decides by a call as well',
+    (consistency) => {
+      const rule = `  - { key: tier, rate_limit: { ${LIMIT}, per: [], consistency: ${consistency} } }`;
+      expect(warned(rule)).toEqual([expect.stringMatching(/^5:18 .*counts all requests in one object/)]);
+    },
+  );
+
+  test('but not in each isolate by itself', () => {
+    expect(
+      warned(
+        '  - { key: tier, rate_limit: { unit: second, requests_per_unit: 900, per: [], scope: local } }',
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe('a flood tier that is narrower than what it shields', () => {
+  const tier = (rate: number) =>
+    `  - { key: tier, rate_limit: { unit: minute, requests_per_unit: ${rate}, per: [subject] } }\n`;
+  const flood = (rate: number, path = 'key: remote_address') =>
+    `  - { ${path}, rate_limit: { policy: flood, unit: minute, requests_per_unit: ${rate}, scope: local } }\n`;
+
+  test('denies callers inside their quota', () => {
+    expect(warned(tier(1000) + flood(900))).toEqual([
+      expect.stringMatching(/^6:28 .*lower rate than descriptors\[1\]\.rate_limit, which it shields/),
+    ]);
+  });
+
+  test.each([
+    ['a wider one', tier(1000) + flood(1000)],
+    ['one that shields something else', tier(1000) + flood(900, 'key: country')],
+    [
+      'a limit of many callers together',
+      `  - { key: org, rate_limit: { unit: second, requests_per_unit: 900 } }\n${flood(3000)}`,
+    ],
+  ])('but not %s', (_, descriptors) => {
+    expect(warned(descriptors)).toEqual([]);
+  });
+});
+
+test('attributes that a client can write', () => {
+  expect(warned('', 'attributes: { plan: { header: X-Plan } }')).toEqual([
+    expect.stringMatching(/^2:15 attributes\.plan: comes from the header x-plan, which any client can write/),
+  ]);
+});
+
+test.each([
+  ['burst: 999', 1],
+  ['burst: 1000', 0],
+  ['burst: 999, consistency: strict', 0],
+  ['burst: 999, consistency: leased', 1],
+  ['burst: 999, scope: local', 0],
+])('a burst too small to lease: %s', (fields, count) => {
+  const found = warned(
+    `  - { key: tier, rate_limit: { unit: second, requests_per_unit: 10000, ${fields} } }`,
+  );
+  expect(found.filter((line) => line.includes('too little to lease'))).toHaveLength(count);
+});
+
+test.each([
+  ['blind_share: 0.9', 1],
+  ['blind_share: 0.8', 0],
+  ['blind_share: 0.9, failure_mode: closed', 0],
+])('a fallback that exceeds the limit: %s', (fields, count) => {
+  const found = warned(`  - { key: tier, rate_limit: { ${LIMIT}, ${fields} } }`);
+  expect(found.filter((line) => line.includes('times the limit'))).toHaveLength(count);
+});
