@@ -1,5 +1,6 @@
 /** The sliding log as a table of timelines: at most the quota in any window, exactly. */
-import { test } from 'vitest';
+import { expect, test } from 'vitest';
+import { slidingLog } from '../../src/core/sliding-log.ts';
 import { type Case, HOUR_MS, limitOf, MINUTE_MS, run, type Step } from './subject.ts';
 
 function log(quota: number, windowMs: number) {
@@ -138,3 +139,11 @@ const CASES: readonly Case[] = [
 ];
 
 test.each(CASES)('$name', run);
+
+test('C01 on a clock that stepped back, the newest charge stays the last in the log', () => {
+  const limit = log(3, 10_000);
+  const ahead = slidingLog.charge(limit, undefined, 1, 40_000);
+  const back = slidingLog.charge(limit, ahead, 1, 1000);
+  expect(back?.timesMs).toEqual([40_000, 40_000]);
+  expect(slidingLog.available(limit, back, 1000)).toBe(1);
+});

@@ -1,5 +1,6 @@
 /** The sliding window (two counts) as a table of timelines. */
-import { test } from 'vitest';
+import { expect, test } from 'vitest';
+import { slidingWindow } from '../../src/core/sliding-window.ts';
 import { type Case, HOUR_MS, limitOf, MINUTE_MS, run, YEAR_MS } from './subject.ts';
 
 function window(quota: number, windowMs: number) {
@@ -162,3 +163,13 @@ const CASES: readonly Case[] = [
 ];
 
 test.each(CASES)('$name', run);
+
+test('C01 on a clock that stepped back over an edge, the counts are those of the present window', () => {
+  const limit = window(2, 10_000);
+  const ahead = slidingWindow.charge(limit, undefined, 2, 51_000);
+  expect(slidingWindow.available(limit, ahead, 1000)).toBe(0);
+  expect(slidingWindow.decide(limit, ahead, 1, 1000).decision).toEqual({
+    outcome: 'denied',
+    retryAfterMs: 14_000,
+  });
+});
