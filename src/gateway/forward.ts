@@ -20,6 +20,7 @@ export async function forward(request: Request, bindings: OriginBindings): Promi
   try {
     return await send(request, bindings, timeout.signal);
   } catch (error) {
+    if (!URL.canParse(request.url)) return malformed();
     logEvent({ event: 'origin_failed', reason: String(error) });
     return originFailed(timeout.signal.aborted ? 'did not answer in time' : 'could not be reached');
   } finally {
@@ -45,6 +46,20 @@ function rebase(url: string, originUrl: string): string {
   to.pathname = to.pathname.replace(/\/$/, '') + from.pathname;
   to.search = from.search;
   return to.href;
+}
+
+/** A `Host` that is none makes an address that no origin has. */
+function malformed(): Response {
+  return problemResponse(
+    {
+      type: 'about:blank',
+      title: 'Bad Request',
+      status: 400,
+      error: 'malformed_request',
+      message: 'The address of this request cannot be read. Check its Host header and its path.',
+    },
+    {},
+  );
 }
 
 function originFailed(what: string): Response {

@@ -5,6 +5,7 @@
  * address that cannot be read shares one counter with all of its kind. Raw keys end here: what goes on is their SHA-256.
  */
 import { BoundedMap } from '../engine/bounded-map.ts';
+import { UNKNOWN_ADDRESS } from '../policy/address.ts';
 import type { Facts } from '../policy/match.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
 import type { Identity, KeyLocation, Ruleset } from '../policy/ruleset.ts';
@@ -26,7 +27,7 @@ export async function identify(request: Request, ruleset: Ruleset): Promise<Fact
   const key = keyOf(request, identity.apiKey);
   const hash = key === undefined ? undefined : (hashes.get(key) ?? (await remember(key)));
   const attributes: Record<string, string> = { ...callerOf(hash, identity) };
-  set(attributes, 'remote_address', addressOf(request, identity.trustedHops));
+  attributes.remote_address = addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS;
   set(attributes, 'host', hostOf(request.url));
   set(attributes, 'country', textOf(request.cf?.country));
   set(attributes, 'asn', textOf(request.cf?.asn));
@@ -88,7 +89,7 @@ function onlyParameter(url: string, name: string): string | undefined {
 
 /** What the platform says; or, behind proxies of one's own, the entry that the outermost of them wrote. */
 function addressOf(request: Request, trustedHops: number): string | undefined {
-  const platform = request.headers.get('cf-connecting-ip') ?? undefined;
+  const platform = request.headers.get('cf-connecting-ip') || undefined;
   if (trustedHops === 0) return platform;
   const forwarded = (request.headers.get('x-forwarded-for') ?? '').split(',');
   return forwarded.at(-trustedHops)?.trim() || platform;

@@ -41,7 +41,7 @@ export class RequestView {
   compared(key: string): string | undefined {
     switch (key) {
       case 'remote_address':
-        return this.address?.text;
+        return this.#addressText((address) => address.text);
       case 'route':
         return this.routes[0];
       case 'method':
@@ -63,8 +63,7 @@ export class RequestView {
   /** The value that is counted: as compared, but for an address, which counts by its network. */
   counted(key: string): string | undefined {
     if (key !== 'remote_address') return this.compared(key);
-    const { address } = this;
-    return address === undefined ? undefined : countedAddress(address, this.#ruleset.identity.ipv6Prefix);
+    return this.#addressText((address) => countedAddress(address, this.#ruleset.identity.ipv6Prefix));
   }
 
   subject(): Pair {
@@ -73,6 +72,12 @@ export class RequestView {
       if (value !== undefined) return [attribute, value];
     }
     return ['remote_address', this.counted('remote_address') ?? UNKNOWN_ADDRESS];
+  }
+
+  /** An address that cannot be read is an address all the same, or leaving it unreadable would pass every rule about addresses. */
+  #addressText(spell: (address: Address) => string): string | undefined {
+    if (this.#text('remote_address') === undefined) return undefined;
+    return this.address === undefined ? UNKNOWN_ADDRESS : spell(this.address);
   }
 
   #text(key: string): string | undefined {
