@@ -34,19 +34,20 @@ export function fieldNames(mode: HeaderMode): readonly string[] {
   return [...names, 'Retry-After'];
 }
 
-/** Writes the fields of these policies in place of whatever the origin wrote under the same names. */
-export function writeFields(
-  headers: Headers,
-  policies: readonly PolicyReport[],
-  options: FieldOptions,
-): void {
-  if (policies.length === 0 || options.mode === 'none') return;
+/** Field names and values; `undefined` is a field that must not be there, whoever wrote it. */
+export type Fields = Readonly<Record<string, string | undefined>>;
+
+/** The fields of these policies; they take the place of whatever the origin wrote under the same names. */
+export function limitFields(policies: readonly PolicyReport[], options: FieldOptions): Fields {
+  if (policies.length === 0 || options.mode === 'none') return {};
   const sorted = policies.length === 1 ? policies : [...policies].sort((a, b) => room(a) - room(b));
-  if (options.mode !== 'legacy') writeIetf(headers, sorted);
-  if (options.mode !== 'ietf') writeLegacy(headers, sorted, options);
+  return {
+    ...(options.mode !== 'legacy' && ietfFields(sorted)),
+    ...(options.mode !== 'ietf' && legacyFields(sorted, options)),
+  };
 }
 
-function writeIetf(headers: Headers, policies: readonly PolicyReport[]): void {
+function ietfFields(policies: readonly PolicyReport[]): Fields {
   let contract = '';
   let levels = '';
   for (const report of policies) {
@@ -55,9 +56,7 @@ function writeIetf(headers: Headers, policies: readonly PolicyReport[]): void {
     const { resetMs } = report.level;
     levels += `${separator(levels)}${nameOf(report.policy)};r=${remainingOf(report)};t=${wholeSeconds(resetMs, 0)}`;
   }
-  headers.set('RateLimit-Policy', contract);
-  if (levels === '') headers.delete('RateLimit');
-  else headers.set('RateLimit', levels);
+  return { RateLimit: levels === '' ? undefined : levels, 'RateLimit-Policy': contract };
 }
 
 function separator(list: string): string {
@@ -81,18 +80,15 @@ function nameOf(policy: string): string {
 
 const names = new Map<string, string>();
 
-function writeLegacy(
-  headers: Headers,
-  policies: readonly PolicyReport[],
-  { cost, nowMs }: FieldOptions,
-): void {
-  for (const name of LEGACY_FIELDS) headers.delete(name);
+function legacyFields(policies: readonly PolicyReport[], { cost, nowMs }: FieldOptions): Fields {
   const tightest = policies.find(({ level }) => level !== undefined);
-  if (tightest?.level === undefined) return;
-  headers.set('X-RateLimit-Limit', String(tightest.limit.quota));
-  headers.set('X-RateLimit-Remaining', String(remainingOf(tightest)));
-  headers.set('X-RateLimit-Reset', String(Math.ceil((nowMs + tightest.level.resetMs) / 1000)));
-  if (cost !== undefined) headers.set('X-RateLimit-Cost', String(cost));
+  const resetMs = tightest?.level?.resetMs;
+  return {
+    'X-RateLimit-Limit': tightest && String(tightest.limit.quota),
+    'X-RateLimit-Remaining': tightest && String(remainingOf(tightest)),
+    'X-RateLimit-Reset': resetMs === undefined ? undefined : String(Math.ceil((nowMs + resetMs) / 1000)),
+    'X-RateLimit-Cost': cost === undefined ? undefined : String(cost),
+  };
 }
 
 /** How constrained a policy is: the part of its capacity that is left, with those that deny before all others. */

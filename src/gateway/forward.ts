@@ -18,7 +18,9 @@ export async function forward(request: Request, bindings: OriginBindings): Promi
   const timeout = new AbortController();
   const timer = setTimeout(() => timeout.abort(), ORIGIN_TIMEOUT_MS);
   try {
-    return await send(request, bindings, timeout.signal);
+    const response = await send(request, bindings, timeout.signal);
+    // What `fetch` answers has immutable headers, and the limit fields are still to come.
+    return new Response(response.body, response);
   } catch (error) {
     if (!URL.canParse(request.url)) return malformed();
     logEvent({ event: 'origin_failed', reason: String(error) });
@@ -50,27 +52,21 @@ function rebase(url: string, originUrl: string): string {
 
 /** A `Host` that is none makes an address that no origin has. */
 function malformed(): Response {
-  return problemResponse(
-    {
-      type: 'about:blank',
-      title: 'Bad Request',
-      status: 400,
-      error: 'malformed_request',
-      message: 'The address of this request cannot be read. Check its Host header and its path.',
-    },
-    {},
-  );
+  return problemResponse({
+    type: 'about:blank',
+    title: 'Bad Request',
+    status: 400,
+    error: 'malformed_request',
+    message: 'The address of this request cannot be read. Check its Host header and its path.',
+  });
 }
 
 function originFailed(what: string): Response {
-  return problemResponse(
-    {
-      type: 'about:blank',
-      title: 'Bad Gateway',
-      status: 502,
-      error: 'origin_failed',
-      message: `The origin ${what}. The request was admitted by the rate limiter.`,
-    },
-    {},
-  );
+  return problemResponse({
+    type: 'about:blank',
+    title: 'Bad Gateway',
+    status: 502,
+    error: 'origin_failed',
+    message: `The origin ${what}. The request was admitted by the rate limiter.`,
+  });
 }

@@ -27,6 +27,7 @@ export interface Decided {
   readonly verdict: Verdict;
   readonly match: Match;
   readonly cost: number;
+  readonly isPreflight: boolean;
 }
 
 export interface DecideOptions {
@@ -50,7 +51,8 @@ export class Limiter {
     background: Background,
   ): Promise<Decided> {
     const found = snapshot.matcher.match(facts);
-    const match = options.isPreflight === true ? preflightMatch(found, facts, snapshot.preflights) : found;
+    const { isPreflight = false } = options;
+    const match = isPreflight ? preflightMatch(found, facts, snapshot.preflights) : found;
     const cost = options.cost ?? match.cost;
     const { version, largestCost } = snapshot;
     const { enforced, shadow } = match;
@@ -59,7 +61,7 @@ export class Limiter {
       { version, enforced, shadow, cost, largestCost, deadlineMs },
       background,
     );
-    return { verdict, match, cost };
+    return { verdict, match, cost, isPreflight };
   }
 }
 

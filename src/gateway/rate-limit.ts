@@ -10,7 +10,7 @@ import type { Facts } from '../policy/match.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { allowReading, exposeFields, isPreflight } from './cors.ts';
-import { writeFields } from './fields.ts';
+import { type Fields, limitFields } from './fields.ts';
 import { identify } from './identify.ts';
 import { type Decided, denyingWinner, Limiter, platformTimer } from './limiter.ts';
 import { refusal } from './respond.ts';
@@ -58,16 +58,15 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
     if (decided.verdict.outcome === 'allowed') {
       if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
       await next();
-    } else {
-      context.res = refusal(decided.verdict, denyingWinner(decided)?.pairs[0]?.[0]);
+      try {
+        describe(context, { decided, snapshot, decidedInMs });
+      } catch (error) {
+        // The origin has answered; a fault here must not take that answer away.
+        logEvent({ event: 'limiter_fault', reason: String(error) });
+      }
+      return undefined;
     }
-    try {
-      describe(context, { decided, snapshot, decidedInMs });
-    } catch (error) {
-      // The origin has answered; a fault here must not take that answer away.
-      logEvent({ event: 'limiter_fault', reason: String(error) });
-    }
-    return undefined;
+    return refuse(context, { decided, snapshot, decidedInMs });
   };
 }
 
@@ -98,33 +97,50 @@ function costOf<E extends LimiterEnv>(
   return undefined;
 }
 
+/** What there is to say about a request that has been decided. */
 interface Description {
   readonly decided: Decided;
   readonly snapshot: Snapshot;
   readonly decidedInMs: number;
 }
 
-/** Writes the limit fields, on refusals and on what the origin answered. */
-function describe<E extends LimiterEnv>(
-  context: Context<E>,
-  { decided, snapshot, decidedInMs }: Description,
-): void {
-  const { verdict, cost } = decided;
-  const { headers: mode, corsOrigins: origins, costs } = snapshot.ruleset;
+/** The answer to a request that does not go on. */
+function refuse<E extends LimiterEnv>(context: Context<E>, description: Description): Response {
+  const { decided, snapshot } = description;
+  const subject = denyingWinner(decided)?.pairs[0]?.[0];
+  const response = refusal(decided.verdict, subject, fieldsOf(description));
+  const { headers: mode, corsOrigins: origins } = snapshot.ruleset;
+  allowReading(response.headers, context.req.raw, { origins, mode });
+  time(context, response.headers, description);
+  return response;
+}
+
+/** Writes the limit fields on what the origin answered. */
+function describe<E extends LimiterEnv>(context: Context<E>, description: Description): void {
+  const { headers: mode, corsOrigins: origins } = description.snapshot.ruleset;
   const headers = writableHeaders(context);
-  const shown = decided.match.enforced.length > 0 && decided.match.enforced[0]?.rule.policy !== 'preflight';
-  if (shown)
-    writeFields(headers, verdict.policies, {
-      mode,
-      cost: costs.length > 0 ? cost : undefined,
-      nowMs: Date.now(),
-    });
-  const request = context.req.raw;
-  if (verdict.outcome === 'allowed') exposeFields(headers, request, { origins, mode });
-  else allowReading(headers, request, { origins, mode });
-  if (context.env.SERVER_TIMING === 'true') {
-    headers.append('Server-Timing', `limiter;desc="${verdict.source}";dur=${decidedInMs.toFixed(2)}`);
+  for (const [name, value] of Object.entries(fieldsOf(description))) {
+    if (value === undefined) headers.delete(name);
+    else headers.set(name, value);
   }
+  exposeFields(headers, context.req.raw, { origins, mode });
+  time(context, headers, description);
+}
+
+/** A preflight is nobody's request, so nobody is told what is left of its limit. */
+function fieldsOf({ decided, snapshot }: Description): Fields {
+  const { headers: mode, costs } = snapshot.ruleset;
+  const cost = costs.length > 0 ? decided.cost : undefined;
+  return decided.isPreflight ? {} : limitFields(decided.verdict.policies, { mode, cost, nowMs: Date.now() });
+}
+
+function time<E extends LimiterEnv>(
+  context: Context<E>,
+  headers: Headers,
+  { decided, decidedInMs }: Description,
+): void {
+  if (context.env.SERVER_TIMING !== 'true') return;
+  headers.append('Server-Timing', `limiter;desc="${decided.verdict.source}";dur=${decidedInMs.toFixed(2)}`);
 }
 
 /** The response's headers; a response that came from `fetch` has immutable ones, and is copied with its body still streaming. */

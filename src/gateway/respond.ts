@@ -3,7 +3,7 @@
  * problem details (RFC 9457) that no cache may keep; a 429 says when to come back, unless coming back cannot help.
  */
 import type { Verdict } from '../engine/verdict.ts';
-import { wholeSeconds } from './fields.ts';
+import { type Fields, wholeSeconds } from './fields.ts';
 
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 const REDUCED_CAPACITY = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity';
@@ -36,17 +36,12 @@ const UNAVAILABLE: Problem = {
     'This route is only open while its rate limit can be checked, and it cannot be checked now. Try again shortly.',
 };
 
-/** `subject` is the attribute that the denying counter is about, such as `api_key`. */
-export function refusal(verdict: Verdict, subject: string | undefined): Response {
-  const problem = problemOf(verdict, subject);
+/** `subject` is the attribute that the denying counter is about, such as `api_key`; `fields` go with the answer. */
+export function refusal(verdict: Verdict, subject: string | undefined, fields: Fields): Response {
   const retryAfter = verdict.outcome === 'impossible' ? undefined : wholeSeconds(verdict.retryAfterMs, 1);
-  const violated = verdict.policies
-    .filter(({ outcome }) => outcome === verdict.outcome)
-    .map(({ policy }) => policy);
-  return problemResponse(problem, {
-    'violated-policies': violated,
-    ...(retryAfter !== undefined && { retry_after: retryAfter }),
-  });
+  const violated = verdict.policies.filter(({ outcome }) => outcome === verdict.outcome);
+  const more = { 'violated-policies': violated.map(({ policy }) => policy), retry_after: retryAfter };
+  return problemResponse(problemOf(verdict, subject), more, fields);
 }
 
 /** Nobody knows why the limiter is broken, so there is no better guess than a second. */
@@ -55,26 +50,29 @@ export function unavailable(): Response {
 }
 
 export function notFound(): Response {
-  return problemResponse(
-    {
-      type: 'about:blank',
-      title: 'Not Found',
-      status: 404,
-      error: 'not_found',
-      message:
-        'Paths below /_limiter/ are the limiter’s own; this is none of them. GET /_limiter/health is one.',
-    },
-    {},
-  );
+  return problemResponse({
+    type: 'about:blank',
+    title: 'Not Found',
+    status: 404,
+    error: 'not_found',
+    message:
+      'Paths below /_limiter/ are the limiter’s own; this is none of them. GET /_limiter/health is one.',
+  });
 }
 
-export function problemResponse(
-  problem: Problem,
-  more: Readonly<Record<string, unknown>> & { retry_after?: number },
-): Response {
-  const headers = new Headers({ 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' });
-  if (more.retry_after !== undefined) headers.set('Retry-After', String(more.retry_after));
-  return new Response(JSON.stringify({ ...problem, ...more }), { status: problem.status, headers });
+interface Details {
+  readonly retry_after?: number | undefined;
+  readonly [name: string]: unknown;
+}
+
+export function problemResponse(problem: Problem, details: Details = {}, fields: Fields = {}): Response {
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/problem+json',
+    'Cache-Control': 'no-store',
+  };
+  if (details.retry_after !== undefined) headers['Retry-After'] = String(details.retry_after);
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) headers[name] = value;
+  return new Response(JSON.stringify({ ...problem, ...details }), { status: problem.status, headers });
 }
 
 function problemOf({ outcome }: Verdict, subject: string | undefined): Problem {
