@@ -5,7 +5,7 @@
  * a sentence (or several) for the person at the keyboard, never a stack.
  */
 import { spawn } from 'node:child_process';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 
 export const PROJECT_ROOT = dirname(import.meta.dirname);
@@ -89,8 +89,13 @@ export const VITEST = toolPath('vitest', 'vitest.mjs');
 export const BIOME = toolPath('@biomejs', 'biome', 'bin', 'biome');
 export const TSC = toolPath('typescript', 'bin', 'tsc');
 
-/** Without these, wrangler waits for a network that may not be there. */
-export const OFFLINE = {
+/**
+ * What a tool finds around it. Without the settings, wrangler waits for a network that may not be there; and what it starts by the
+ * name `node` must be the project's own, also where the machine's is older.
+ */
+const TOOL_ENVIRONMENT = {
+  ...process.env,
+  PATH: [toolPath('.bin'), process.env.PATH].join(delimiter),
   WRANGLER_SEND_METRICS: 'false',
   CLOUDFLARE_CF_FETCH_ENABLED: 'false',
   WRANGLER_HIDE_BANNER: 'true',
@@ -102,7 +107,7 @@ export function runScript(script: string, args: readonly string[]): Promise<numb
     const child = spawn(process.execPath, [script, ...args], {
       cwd: PROJECT_ROOT,
       stdio: 'inherit',
-      env: { ...process.env, ...OFFLINE },
+      env: TOOL_ENVIRONMENT,
     });
     child.on('error', reject);
     child.on('exit', (code) => resolve(code ?? EXIT_FAILED));
@@ -119,7 +124,7 @@ export function captureScript(
     const child = spawn(process.execPath, [script, ...args], {
       cwd: PROJECT_ROOT,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...OFFLINE },
+      env: TOOL_ENVIRONMENT,
       ...(signal && { signal }),
     });
     let output = '';
