@@ -42,17 +42,21 @@ export class Counters {
     this.#byId.set(counter.id, counter);
   }
 
-  /** The counter of this id under the newest numbers known for it. `displaced` is one that gave way, if one had to. */
+  /**
+   * The counter of this id under the newest numbers known for it. `displaced` is one that gave way, if one had to; none of those
+   * `beside` it in its question does, or what the question charges them would be forgotten at once.
+   */
   obtain(
     asked: { id: string; limit: Limit; version: Version },
     clock: LogicalClock,
+    beside: readonly Counter[],
   ): { counter: Counter; displaced?: Counter } {
     const known = this.#byId.get(asked.id);
     if (known !== undefined) {
       if (!isNewer(known.version, asked.version)) adopt(known, asked, clock);
       return { counter: known };
     }
-    const displaced = this.#byId.size >= this.#countersMax ? this.#makeRoom(clock) : undefined;
+    const displaced = this.#byId.size >= this.#countersMax ? this.#makeRoom(clock, beside) : undefined;
     const counter = {
       id: asked.id,
       limit: asked.limit,
@@ -71,9 +75,11 @@ export class Counters {
     }
   }
 
-  /** Drops the counters that are at rest and answers them. */
-  sweep(clock: LogicalClock): Counter[] {
-    const rested = [...this.#byId.values()].filter((counter) => restInMs(counter, clock) <= 0);
+  /** Drops the counters that are at rest, but for `kept`, and answers them. */
+  sweep(clock: LogicalClock, kept: readonly Counter[] = []): Counter[] {
+    const rested = [...this.#byId.values()].filter(
+      (counter) => restInMs(counter, clock) <= 0 && !kept.includes(counter),
+    );
     for (const counter of rested) this.#byId.delete(counter.id);
     return rested;
   }
@@ -85,11 +91,12 @@ export class Counters {
     return latestMs;
   }
 
-  #makeRoom(clock: LogicalClock): Counter | undefined {
-    if (this.sweep(clock).length > 0) return undefined;
+  #makeRoom(clock: LogicalClock, kept: readonly Counter[]): Counter | undefined {
+    if (this.sweep(clock, kept).length > 0) return undefined;
     let soonest: Counter | undefined;
     let weighed = 0;
     for (const counter of this.#byId.values()) {
+      if (kept.includes(counter)) continue;
       if (soonest === undefined || restInMs(counter, clock) < restInMs(soonest, clock)) soonest = counter;
       weighed += 1;
       if (weighed === WEIGHED_MAX) break;

@@ -31,6 +31,9 @@ const QUESTIONS = { keepMs: 15_000, entriesMax: 16_384 };
 /** An isolate repeats an unacknowledged debt for five minutes (`engine/debts`); the margin is for a last message on its way. */
 const DEBTS = { keepMs: 330_000, entriesMax: 16_384 };
 
+/** Older than every ruleset. */
+const UNDATED: Version = { activation: 0, builtAtMs: 0 };
+
 interface Charge {
   readonly counter: Counter;
   readonly cost: number;
@@ -75,11 +78,13 @@ export class Owner {
   constructor(options: OwnerOptions, rawMs: number, stored?: StoredOwner) {
     this.#options = options;
     this.#counters = new Counters(options.countersMax);
-    this.#clock = stored === undefined ? startClock(rawMs) : advance(stored.clock, rawMs);
-    this.#version = stored?.version ?? { activation: 0, builtAtMs: 0 };
+    this.#clock = stored?.clock ?? startClock(rawMs);
+    this.#version = stored?.version ?? UNDATED;
     for (const { id, limit, state, version } of stored?.counters ?? []) {
       this.#counters.restore({ id, limit, state, version, demand: new Demand() });
     }
+    // The raw clock may have stepped back while there was nobody to see it.
+    this.#now(rawMs);
   }
 
   get clock(): LogicalClock {
@@ -101,7 +106,8 @@ export class Owner {
     for (const debt of call.debts ?? []) {
       if (this.#debts.find(debt.id) !== undefined) continue;
       this.#debts.record(debt.id, 'charged', clock.logicalMs);
-      const counter = this.#obtain({ id: debt.counterId, limit: debt.limit }, call.version, clock);
+      // A debt may be from before the ruleset that the message speaks of, so it never changes a counter's numbers.
+      const counter = this.#obtain({ id: debt.counterId, limit: debt.limit, version: UNDATED }, clock);
       const { limit, state } = counter;
       counter.state = charge(limit, state, debt.units, nowMsFor(limit, clock));
       this.#changed(counter, clock);
@@ -127,10 +133,11 @@ export class Owner {
   #answer(question: Question, call: OwnerCall, clock: LogicalClock): Answer {
     const before = this.#questions.find(question.id);
     if (before !== undefined && before !== 'taken_back') return before.answer;
-    const counters = question.counters.map((asked) => ({
-      counter: this.#obtain(asked, call.version, clock),
-      shadow: asked.shadow,
-    }));
+    const counters: Asked[] = [];
+    for (const { id, limit, shadow } of question.counters) {
+      const beside = counters.map(({ counter }) => counter);
+      counters.push({ counter: this.#obtain({ id, limit, version: call.version }, clock, beside), shadow });
+    }
     // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
     const isCharged = before === undefined;
     const { outcome, decisions, charges } = this.#decide(counters, isCharged ? question.cost : 0, clock);
@@ -172,11 +179,12 @@ export class Owner {
     }
   }
 
-  #obtain(asked: { id: string; limit: Counter['limit'] }, version: Version, clock: LogicalClock): Counter {
-    const { counter, displaced } = this.#counters.obtain(
-      { id: asked.id, limit: asked.limit, version },
-      clock,
-    );
+  #obtain(
+    asked: { id: string; limit: Counter['limit']; version: Version },
+    clock: LogicalClock,
+    beside: readonly Counter[] = [],
+  ): Counter {
+    const { counter, displaced } = this.#counters.obtain(asked, clock, beside);
     if (displaced !== undefined) {
       this.#options.onDisplaced();
       this.#changed(displaced, clock);
