@@ -133,7 +133,6 @@ function policyLines(policy: PolicyExplanation): readonly string[] {
     `  wins: ${policy.title}`,
     ...(rivals.length === 0 ? ['  no other rule of this policy matches'] : rivals),
     ...countedLines(policy),
-    ...boundLines(policy),
   ];
 }
 
@@ -151,9 +150,4 @@ function countedLines({ counted, rule }: PolicyExplanation): readonly string[] {
     `  held by: ${holder}`,
     ...(isLocal ? [] : [`  without an answer: ${unanswered}`]),
   ];
-}
-
-/** The worst cases of a winner. */
-function boundLines(_policy: PolicyExplanation): readonly string[] {
-  return [];
 }

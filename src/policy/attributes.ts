@@ -73,5 +73,5 @@ export const HEAD_IS_GET = 'is HEAD, which shares what is set for GET: write GET
 
 /** Folds case, width and spaces, so that `Nick@x`, `nick@x` and `n ick@x ` are one value. Folding twice changes nothing. */
 export function foldValue(value: string): string {
-  return value.normalize('NFKC').toLowerCase().normalize('NFKC').replace(/\s+/gu, '');
+  return value.normalize('NFKC').replace(/\s+/gu, '').toLowerCase().normalize('NFKC');
 }

@@ -210,9 +210,12 @@ function stepOf(rules: readonly Ready[]): Step {
   return { byValue, others };
 }
 
-/** The exact value to find a rule by: a caller's where there is one, since those are many; else the one nearest to the leaf. */
+/**
+ * The exact value to find a rule by: a caller's where there is one, since those are many; else the one nearest to the leaf. An
+ * exact route that matches is always the most specific one, so routes can be found like other values.
+ */
 function indexedNode(rule: Rule): { readonly key: string; readonly value: string } | undefined {
-  const exact = rule.path.flatMap((node) => (node.match === 'exact' && node.key !== 'route' ? [node] : []));
+  const exact = rule.path.flatMap((node) => (node.match === 'exact' ? [node] : []));
   return exact.find((node) => CALLER_ATTRIBUTES.has(node.key)) ?? exact.at(-1);
 }
 

@@ -136,6 +136,20 @@ table(
   ],
 );
 
+table(
+  'literals are compared from the leaf to the root',
+  withDescriptors(`
+  - { key: org, value: acm*, descriptors: [{ key: tier, value: g*, rate_limit: { ${LIMIT} } }] }
+  - { key: org, value: a*, descriptors: [{ key: tier, value: go*, rate_limit: { ${LIMIT} } }] }`),
+  [
+    [
+      'the longer one at the leaf, whatever stands above it',
+      { attributes: { org: 'acme', tier: 'gold' } },
+      ['default: org=a* > tier=go* @ remote_address=192.0.2.1'],
+    ],
+  ],
+);
+
 /** Over unlike keys, "the longer literal" and "the first in the file" could go round in circles: a beats c beats b beats a. */
 table(
   'patterns over unlike keys that would beat each other in a circle',
@@ -414,8 +428,8 @@ describe('what else a match says', () => {
       `costs:
   - { method: POST, cost: 2 }
   - { route: "/v1/*", cost: 3 }
-  - { route: /v1/search, method: GET, cost: 10 }
   - { route: /v1/search, cost: 4 }
+  - { route: /v1/search, method: GET, cost: 10 }
   - { route: /free, cost: 0 }`,
     ),
   );

@@ -59,6 +59,13 @@ describe('rules that can never win', () => {
     expect(warned(rule(wide) + rule(narrow))).toEqual([]);
   });
 
+  test('nor an open pattern that is left only what lies two levels down', () => {
+    const rules = ['/x/*', '/x/:id', '/x'].map(
+      (route) => `  - { key: route, value: "${route}", rate_limit: { ${LIMIT} } }`,
+    );
+    expect(warned(rules.join('\n'))).toEqual([]);
+  });
+
   test('nor patterns, networks and tiers that leave each other something', () => {
     const rules = [
       'key: tier, value: a*',
