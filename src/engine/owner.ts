@@ -62,7 +62,7 @@ export interface StoredCounter {
 export interface OwnerOptions {
   readonly incarnation: string;
   readonly countersMax: number;
-  /** Told of every counter whose stored form is now out of date. */
+  /** Told of every counter whose stored form is now out of date, and for how long what it says, new or stored, will matter. */
   readonly onChanged: (counter: Counter, restInMs: number) => void;
   readonly onDisplaced: () => void;
 }
@@ -174,8 +174,10 @@ export class Owner {
     for (const { counter, cost, at } of this.#questions.takeBack(id, clock.logicalMs)?.charges ?? []) {
       const { limit, state } = counter;
       const past = { cost, chargedAtMs: nowMsFor(limit, at) };
+      const storedRestInMs = restInMs(counter, clock);
       counter.state = giveBack(limit, state, past, nowMsFor(limit, clock));
-      this.#changed(counter, clock);
+      // What is stored may still hold the charge, and matters for as long as it would have.
+      this.#changed(counter, clock, storedRestInMs);
     }
   }
 
@@ -192,8 +194,8 @@ export class Owner {
     return counter;
   }
 
-  #changed(counter: Counter, clock: LogicalClock): void {
-    this.#options.onChanged(counter, restInMs(counter, clock));
+  #changed(counter: Counter, clock: LogicalClock, storedRestInMs = 0): void {
+    this.#options.onChanged(counter, Math.max(restInMs(counter, clock), storedRestInMs));
   }
 
   #now(rawMs: number): LogicalClock {

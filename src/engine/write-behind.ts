@@ -52,7 +52,7 @@ export class WriteBehind {
     this.#blocks = blocks;
   }
 
-  /** A counter's stored form is out of date; `restInMs` is how long what it now says will matter. */
+  /** A counter's stored form is out of date; `restInMs` is how long what it says, new or stored, will matter. */
   changed(counter: Counter, restInMs: number): void {
     this.#changedBlocks.add(blockOf(counter.id, this.#blocks));
     if (restInMs > REST_UNWRITTEN_MS) this.#mustWrite = true;

@@ -1,0 +1,110 @@
+/**
+ * One owner's object: the real `Owner` and `WriteBehind`, with storage that outlives them, driven the way the platform drives them.
+ */
+import { used } from '../../src/core/algorithms.ts';
+import { nowMsFor } from '../../src/engine/counters.ts';
+import type { OwnerCall, OwnerReply } from '../../src/engine/messages.ts';
+import { Owner } from '../../src/engine/owner.ts';
+import { restore, WriteBehind } from '../../src/engine/write-behind.ts';
+import type { Time } from './time.ts';
+
+export interface HostOptions {
+  readonly name: string;
+  readonly time: Time;
+  readonly rawMs: () => number;
+  readonly countersMax: number;
+  readonly blocks: number;
+}
+
+export class OwnerHost {
+  readonly #options: HostOptions;
+  readonly #rows = new Map<string, unknown>();
+  #life: Life | undefined;
+  #lives = 0;
+  #writes = 0;
+  #displaced = 0;
+
+  constructor(options: HostOptions) {
+    this.#options = options;
+  }
+
+  /** How many times rows were written. */
+  get writes(): number {
+    return this.#writes;
+  }
+
+  get displaced(): number {
+    return this.#displaced;
+  }
+
+  get rows(): ReadonlyMap<string, unknown> {
+    return this.#rows;
+  }
+
+  get owner(): Owner {
+    return this.#alive().owner;
+  }
+
+  handle(call: OwnerCall): OwnerReply {
+    const life = this.#alive();
+    const reply = life.owner.handle(structuredClone(call), this.#options.rawMs());
+    this.#writeWhenDue(life);
+    return structuredClone(reply);
+  }
+
+  /** Memory is gone, and so is what was about to be written. The next call finds what storage holds. */
+  restart(): void {
+    this.#life?.cancelWrite?.();
+    this.#life = undefined;
+  }
+
+  /** Units in use on a counter, 0 when the owner has none of this id. */
+  used(counterId: string): number {
+    const { owner } = this.#alive();
+    // Asking how long brings the owner's clock to the present.
+    owner.restInMs(this.#options.rawMs());
+    const found = [...owner.counters()].find(({ id }) => id === counterId);
+    return found === undefined ? 0 : used(found.limit, found.state, nowMsFor(found.limit, owner.clock));
+  }
+
+  #alive(): Life {
+    if (this.#life !== undefined) return this.#life;
+    const { name, rawMs, countersMax, blocks } = this.#options;
+    this.#lives += 1;
+    const writeBehind = new WriteBehind(blocks);
+    const options = {
+      incarnation: `${name}#${this.#lives}`,
+      countersMax,
+      onChanged: writeBehind.changed.bind(writeBehind),
+      onDisplaced: () => {
+        this.#displaced += 1;
+      },
+    };
+    const owner = new Owner(options, rawMs(), restore(structuredClone([...this.#rows])));
+    this.#life = { owner, writeBehind };
+    return this.#life;
+  }
+
+  #writeWhenDue(life: Life): void {
+    const dueInMs = life.writeBehind.dueInMs(this.#options.rawMs());
+    if (dueInMs === undefined || (dueInMs > 0 && life.cancelWrite !== undefined)) return;
+    if (dueInMs === 0) this.#write(life);
+    else life.cancelWrite = this.#options.time.after(dueInMs, () => this.#write(life));
+  }
+
+  #write(life: Life): void {
+    life.cancelWrite?.();
+    delete life.cancelWrite;
+    this.#writes += 1;
+    for (const [key, row] of life.writeBehind.take(life.owner, this.#options.rawMs())) {
+      if (row === undefined) this.#rows.delete(key);
+      else this.#rows.set(key, structuredClone(row));
+    }
+  }
+}
+
+interface Life {
+  readonly owner: Owner;
+  readonly writeBehind: WriteBehind;
+  cancelWrite?: () => void;
+}

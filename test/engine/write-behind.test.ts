@@ -1,0 +1,201 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { restore, STORAGE_FORMAT } from '../../src/engine/write-behind.ts';
+import { Desk } from './questions.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, winner } from './rules.ts';
+
+const hourly = [winner({ quota: 100, windowMs: HOUR_MS })];
+const perSecond = [winner({ quota: 10, windowMs: SECOND_MS })];
+
+describe('when it is written', () => {
+  test('at once when nothing was written for a second', async () => {
+    const desk = new Desk();
+    desk.ask(hourly);
+    expect(desk.owner.writes).toBe(1);
+    await desk.wait(SECOND_MS);
+    desk.ask(hourly);
+    expect(desk.owner.writes).toBe(2);
+  });
+
+  test('else when that second has passed, once for all that came meanwhile', async () => {
+    const desk = new Desk();
+    for (let at = 0; at < 50; at += 1) {
+      desk.ask(hourly);
+      await desk.wait(10);
+    }
+    expect(desk.owner.writes).toBe(1);
+    await desk.wait(499);
+    expect(desk.owner.writes).toBe(1);
+    await desk.wait(1);
+    expect(desk.owner.writes).toBe(2);
+    desk.owner.restart();
+    expect(desk.used(hourly[0]!)).toBeCloseTo(50, 0);
+  });
+
+  test('never, while all that changed will be at rest within five seconds', async () => {
+    const desk = new Desk();
+    for (let at = 0; at < 100; at += 1) {
+      desk.admitted(perSecond, 10);
+      await desk.wait(100);
+    }
+    expect(desk.owner.writes).toBe(0);
+  });
+
+  test('not for a denied question, nor for a peek', async () => {
+    const desk = new Desk();
+    desk.ask(hourly, { cost: 100 });
+    await desk.wait(2 * SECOND_MS);
+    desk.admitted(hourly, 10);
+    desk.ask(hourly, { cost: 0 });
+    await desk.wait(2 * SECOND_MS);
+    expect(desk.owner.writes).toBe(1);
+  });
+
+  test('what rests soon is written along with what does not', async () => {
+    const desk = new Desk();
+    const slow = winner({ policy: 'slow', quota: 10, windowMs: 4 * SECOND_MS });
+    desk.ask([slow], { cost: 10 });
+    desk.ask(hourly);
+    desk.owner.restart();
+    expect(desk.used(slow)).toBe(10);
+  });
+
+  test('a clock that stepped back does not put it off', async () => {
+    const desk = new Desk();
+    desk.ask(hourly);
+    desk.world.stepOwnerClock(-HOUR_MS);
+    desk.ask(hourly);
+    expect(desk.owner.writes).toBe(2);
+  });
+
+  test('spending a little, waiting to be forgotten and spending again gains nothing', async () => {
+    const desk = new Desk();
+    const rule = [winner({ quota: 60, windowMs: MINUTE_MS, burst: 10 })];
+    let admitted = 0;
+    for (let time = 0; time < 50; time += 1) {
+      admitted += desk.admitted(rule, 20);
+      await desk.wait(10 * SECOND_MS);
+      desk.owner.restart();
+    }
+    expect(admitted).toBeLessThanOrEqual(10 + 49 * 10);
+    const brim = [winner({ quota: 60, windowMs: MINUTE_MS, burst: 4 })];
+    let brimmed = 0;
+    for (let time = 0; time < 50; time += 1) {
+      brimmed += desk.admitted(brim, 20);
+      await desk.wait(2 * SECOND_MS);
+    }
+    expect(brimmed).toBeLessThanOrEqual(4 + 2 * 49);
+  });
+
+  test('a charge that was written and given back is written again: an eviction does not bring it back', async () => {
+    const desk = new Desk();
+    const one = [winner({ quota: 1, windowMs: HOUR_MS })];
+    desk.ask(one, { id: 'q' });
+    desk.tell({ giveBacks: ['q'] });
+    await desk.wait(10 * SECOND_MS);
+    desk.owner.restart();
+    expect(desk.ask(one).outcome).toBe('allowed');
+  });
+});
+
+describe('blocks', () => {
+  const callers = Array.from({ length: 200 }, (_, at) =>
+    winner({ caller: `${at}`, quota: 10, windowMs: HOUR_MS }),
+  );
+
+  test('200 callers are as many rows as there are blocks, and one for the owner', async () => {
+    const desk = new Desk({ blocks: 4 });
+    for (const caller of callers) desk.ask([caller]);
+    await desk.wait(SECOND_MS);
+    expect([...desk.owner.rows.keys()].sort()).toEqual(['block:0', 'block:1', 'block:2', 'block:3', 'owner']);
+    desk.owner.restart();
+    expect(callers.map((caller) => Math.round(desk.used(caller)))).toEqual(callers.map(() => 1));
+  });
+
+  test('a block in which nothing says anything any more is removed', async () => {
+    const desk = new Desk({ blocks: 4 });
+    const minute = [winner({ quota: 10, windowMs: MINUTE_MS, caller: 'x' })];
+    desk.ask(minute, { cost: 10 });
+    const [block] = [...desk.owner.rows.keys()].filter((key) => key !== 'owner');
+    await desk.wait(MINUTE_MS);
+    desk.owner.owner.sweep(desk.world.ports.nowMs());
+    for (const caller of callers) desk.ask([caller], { cost: 0 });
+    const other = callers.slice(0, 20);
+    for (const caller of other) desk.ask([caller]);
+    await desk.wait(SECOND_MS);
+    const stored = restore(desk.owner.rows);
+    expect(stored?.counters.map(({ id }) => id)).not.toContain(minute[0]!.counterId);
+    expect(block).toMatch(/^block:\d$/);
+  });
+});
+
+describe('what is read back', () => {
+  const header = {
+    format: STORAGE_FORMAT,
+    clock: { rawMs: 5, logicalMs: 5 },
+    version: { activation: 1, builtAtMs: 0 },
+  };
+  const block = (format: number, id: string) => ({
+    format,
+    counters: [{ id, limit: hourly[0]!.rule.limit!, state: 1, version: header.version }],
+  });
+
+  test('the format before and the one after, and no other', () => {
+    const rows = [0, 1, 2, 3].map(
+      (format) => [`block:${format}`, block(format, `of format ${format}`)] as const,
+    );
+    const stored = restore([['owner', header], ...rows]);
+    expect(stored?.counters.map(({ id }) => id)).toEqual(['of format 0', 'of format 1', 'of format 2']);
+  });
+
+  test('nothing without the owner row, and nothing from rows that are none of ours', () => {
+    expect(restore([])).toBeUndefined();
+    expect(restore([['block:0', block(1, 'a')]])).toBeUndefined();
+    expect(restore([['owner', { ...header, format: 9 }]])).toBeUndefined();
+    const odd = ['text', null, undefined, 7, [], { format: '1' }].map(
+      (row, at) => [`block:${at}`, row] as const,
+    );
+    expect(restore([['owner', header], ...odd])?.counters).toEqual([]);
+  });
+});
+
+test('property: a crash at any moment loses at most a second of charges and five seconds of refill', async () => {
+  const step = fc.record({
+    waitMs: fc.integer({ min: 0, max: 3_000 }),
+    cost: fc.integer({ min: 1, max: 8 }),
+    isGivenBack: fc.boolean(),
+  });
+  const limit = fc.record({
+    quota: fc.integer({ min: 1, max: 200 }),
+    windowMs: fc.constantFrom(SECOND_MS, 10 * SECOND_MS, MINUTE_MS),
+    burst: fc.integer({ min: 1, max: 40 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(limit, fc.array(step, { minLength: 1, maxLength: 25 }), async (options, steps) => {
+      const desk = new Desk();
+      const rule = winner(options);
+      const changes: { atMs: number; units: number }[] = [];
+      for (const [at, { waitMs, cost, isGivenBack }] of steps.entries()) {
+        await desk.wait(waitMs);
+        const atMs = desk.world.time.elapsedMs;
+        const { outcome } = desk.ask([rule], { id: `q${at}`, cost });
+        if (outcome !== 'allowed') continue;
+        changes.push({ atMs, units: cost });
+        if (isGivenBack) {
+          desk.tell({ giveBacks: [`q${at}`] });
+          changes.push({ atMs, units: -cost });
+        }
+      }
+      const before = desk.used(rule);
+      desk.owner.restart();
+      const lost = before - desk.used(rule);
+      const lastSecond = changes.filter(({ atMs }) => atMs > desk.world.time.elapsedMs - SECOND_MS);
+      const sum = (sign: number) =>
+        lastSecond.reduce((total, { units }) => total + Math.max(0, sign * units), 0);
+      const refill = (5 * SECOND_MS * options.quota) / options.windowMs;
+      expect(lost).toBeLessThanOrEqual(sum(1) + refill + 1e-6);
+      expect(-lost).toBeLessThanOrEqual(sum(-1) + refill + 1e-6);
+    }),
+    { numRuns: 150 },
+  );
+});
