@@ -330,6 +330,22 @@ table('route patterns that overlap (D07 E07 E09)', ROUTES, [
 ]);
 
 table(
+  'a route below a route counts by the one nearest to the leaf',
+  withDescriptors(`
+  - key: route
+    value: "/v1/*"
+    descriptors: [{ key: route, value: "/v1/users/:id", rate_limit: { ${LIMIT}, per: [route] } }]`),
+  [
+    [
+      'both match',
+      { path: '/v1/users/7' },
+      ['default: route=/v1/* > route=/v1/users/:id @ route=/v1/users/:id'],
+    ],
+    ['one does not', { path: '/v1/users' }, []],
+  ],
+);
+
+table(
   'HEAD is GET, and methods are folded',
   withDescriptors(`
   - { key: method, value: get, rate_limit: { ${LIMIT}, policy: reads } }
