@@ -3,8 +3,8 @@
  *
  * A denial holds for that counter and for costs at least as large, until its retry time, and at most for a second (longer only when
  * so many isolates ask that even one call a second each would be a flood). After that a few questions go through: as many at once as
- * tokens can have come back, at least one. The rest are denied with the time last told. An allowance, a new ruleset or a give-back of
- * its own makes the isolate forget.
+ * tokens can have come back, at least one. The rest are denied with the time last told. An allowance of as much, a new ruleset or a
+ * give-back of its own makes the isolate forget.
  */
 import { capacity, type Limit } from '../core/decision.ts';
 import { BoundedMap } from './bounded-map.ts';
@@ -40,11 +40,13 @@ export interface Denied {
 export class DenyMemory {
   readonly #denials = new BoundedMap<Denial>(ENTRIES_MAX);
 
-  remember({ counterId, cost, limit, retryAfterMs, activeHolders }: Denied, nowMs: number): void {
+  remember(denied: Denied, nowMs: number): void {
+    const { counterId, limit, activeHolders } = denied;
     const known = this.#denials.get(counterId);
+    const { cost, retryAfterMs } = forSmallestCost(denied, known, nowMs);
     const holdMs = Math.max(HOLD_MS, (activeHolders / RECHECKS_PER_SECOND) * 1_000);
     const denial = {
-      cost: known === undefined || isOver(known, nowMs) ? cost : Math.min(cost, known.cost),
+      cost,
       limit,
       holdUntilMs: nowMs + Math.min(retryAfterMs, holdMs),
       retryAtMs: nowMs + retryAfterMs,
@@ -53,11 +55,17 @@ export class DenyMemory {
     this.#denials.set(counterId, denial);
   }
 
+  /** The owner admitted `cost`: whatever was said of as much or less is out of date. Of more it says nothing. */
+  allowed(counterId: string, cost: number): void {
+    const denial = this.#denials.get(counterId);
+    if (denial !== undefined && cost >= denial.cost) this.#denials.delete(counterId);
+  }
+
   /** How long a request of this cost is denied without asking; `undefined` when its owner is to be asked. */
   retryAfterMs(counterId: string, cost: number, nowMs: number): number | undefined {
     const denial = this.#denials.get(counterId);
     if (denial === undefined || !covers(denial, cost)) return undefined;
-    const leftMs = denial.retryAtMs + extraWaitMs(denial, cost) - nowMs;
+    const leftMs = denial.retryAtMs + extraWaitMs(denial.limit, cost - denial.cost) - nowMs;
     if (nowMs < denial.holdUntilMs) return leftMs;
     return denial.inFlight.count(nowMs) < rechecksMax(denial, nowMs) ? undefined : Math.max(1, leftMs);
   }
@@ -76,16 +84,35 @@ export class DenyMemory {
   }
 }
 
-/** Equal and larger costs that the counter can hold. How long a larger one waits on a sliding count, only its owner knows. */
-function covers(denial: Denial, cost: number): boolean {
-  if (cost === denial.cost) return true;
-  const isSliding = denial.limit.algorithm === 'sliding_window' || denial.limit.algorithm === 'sliding_log';
-  return cost > denial.cost && cost <= capacity(denial.limit) && !isSliding;
+/** A denial of a larger cost, said of the smaller one that is remembered: it must not make that one wait for more than its own units. */
+function forSmallestCost(
+  { cost, limit, retryAfterMs }: Denied,
+  known: Denial | undefined,
+  nowMs: number,
+): Pick<Denied, 'cost' | 'retryAfterMs'> {
+  if (known === undefined || isOver(known, nowMs) || cost <= known.cost) return { cost, retryAfterMs };
+  if (isSliding(limit)) return { cost: known.cost, retryAfterMs: known.retryAtMs - nowMs };
+  const knownWaitMs = retryAfterMs - extraWaitMs(limit, cost - known.cost);
+  return knownWaitMs > 0 ? { cost: known.cost, retryAfterMs: knownWaitMs } : { cost, retryAfterMs };
 }
 
-/** How much longer than the remembered cost a larger one waits: a window ends for both at once, a bucket fills unit by unit. */
-function extraWaitMs({ limit, cost: deniedCost }: Denial, cost: number): number {
-  return limit.algorithm === 'fixed_window' ? 0 : ((cost - deniedCost) * limit.windowMs) / limit.quota;
+/**
+ * Equal and larger costs that the counter can hold; a quota of 0 denies them all alike. How long a larger one waits on a sliding
+ * count, only its owner knows.
+ */
+function covers({ cost: deniedCost, limit }: Denial, cost: number): boolean {
+  if (cost === deniedCost) return true;
+  const couldFit = limit.quota === 0 || cost <= capacity(limit);
+  return cost > deniedCost && couldFit && !isSliding(limit);
+}
+
+function isSliding({ algorithm }: Limit): boolean {
+  return algorithm === 'sliding_window' || algorithm === 'sliding_log';
+}
+
+/** How much longer a request waits that costs so much more: a token bucket fills unit by unit, the others open for all costs at once. */
+function extraWaitMs({ algorithm, windowMs, quota }: Limit, moreUnits: number): number {
+  return algorithm === 'token_bucket' && quota > 0 ? (moreUnits * windowMs) / quota : 0;
 }
 
 function isOver(denial: Denial, nowMs: number): boolean {

@@ -163,7 +163,7 @@ export class Owners {
   }
 
   #remember({ id, decision, limit, activeHolders }: CounterReport, cost: number): void {
-    if (decision.outcome === 'allowed') this.denyMemory.forget(id);
+    if (decision.outcome === 'allowed') this.denyMemory.allowed(id, cost);
     if (decision.outcome !== 'denied') return;
     const { retryAfterMs } = decision;
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
