@@ -3,8 +3,8 @@
  *
  * A denial holds for that counter and for costs at least as large, until its retry time, and at most for a second (longer only when
  * so many isolates ask that even one call a second each would be a flood). After that a few questions go through: as many at once as
- * tokens can have come back, at least one. The rest are denied with the time last told. An allowance of as much, a new ruleset or a
- * give-back of its own makes the isolate forget.
+ * tokens can have come back, at least one. The rest are denied with the time last told. An allowance that charged something, a new ruleset
+ * or a give-back of its own makes the isolate forget.
  */
 import { capacity, type Limit } from '../core/decision.ts';
 import { BoundedMap } from './bounded-map.ts';
@@ -53,12 +53,6 @@ export class DenyMemory {
       inFlight: known?.inFlight ?? new InFlight(),
     };
     this.#denials.set(counterId, denial);
-  }
-
-  /** The owner admitted `cost`: whatever was said of as much or less is out of date. Of more it says nothing. */
-  allowed(counterId: string, cost: number): void {
-    const denial = this.#denials.get(counterId);
-    if (denial !== undefined && cost >= denial.cost) this.#denials.delete(counterId);
   }
 
   /** How long a request of this cost is denied without asking; `undefined` when its owner is to be asked. */

@@ -158,7 +158,7 @@ export class Gate {
 
   #newAsk({ version, cost, deadlineMs }: GateRequest): Ask {
     this.#asks += 1;
-    return { id: `${this.#holder}:${this.#asks}`, version, cost, deadlineMs };
+    return { id: `${this.#holder}:${this.#asks}`, version, cost, startedMs: this.#nowMs(), deadlineMs };
   }
 
   /** The isolate's own logical time: a raw clock that steps back must not hold a denial or a breaker for longer than it said. */

@@ -30,6 +30,8 @@ export interface Ask {
   readonly id: string;
   readonly version: Version;
   readonly cost: number;
+  /** When the request began to wait: owners that are asked one after the other share its deadline. */
+  readonly startedMs: number;
   readonly deadlineMs: number;
 }
 
@@ -85,35 +87,37 @@ export class Owners {
     return level !== undefined && level.remaining < cost;
   }
 
-  /** The first remembered denial among these counters. */
+  /** The remembered denial among these counters that lasts longest: no earlier retry would be admitted. */
   remembered(winners: readonly Winner[], cost: number): Remembered | undefined {
     const nowMs = this.#nowMs();
+    let longest: Remembered | undefined;
     for (const winner of winners) {
       const retryAfterMs = this.denyMemory.retryAfterMs(winner.counterId, cost, nowMs);
-      if (retryAfterMs !== undefined) return { winner, retryAfterMs };
+      if (retryAfterMs !== undefined && retryAfterMs > (longest?.retryAfterMs ?? 0))
+        longest = { winner, retryAfterMs };
     }
-    return undefined;
+    return longest;
   }
 
   async ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
     const link = this.link(group.owner);
-    const startedMs = this.#nowMs();
-    const deadlineMs = link.deadlineMs(ask.deadlineMs);
+    const untilMs = ask.startedMs + link.deadlineMs(ask.deadlineMs);
     const first = (group.enforced[0] ?? group.shadow[0])!;
     const inFlight = this.#inFlightOf(first.counterId);
     while (inFlight.count(this.#nowMs()) >= IN_FLIGHT_MAX) {
-      const leftMs = startedMs + deadlineMs - this.#nowMs();
+      const leftMs = untilMs - this.#nowMs();
       if (leftMs <= 0) return { kind: 'unanswered' };
       await this.#ports.timer(Math.min(LOOK_AGAIN_MS, leftMs)).done;
       const denial = this.remembered(group.enforced, ask.cost);
       if (denial !== undefined) return { kind: 'remembered', ...denial };
     }
+    const waitMs = untilMs - this.#nowMs();
+    if (waitMs <= 0) return { kind: 'unanswered' };
     const counted = [
       inFlight,
       ...group.enforced.flatMap(({ counterId }) => this.denyMemory.rechecks(counterId) ?? []),
     ];
     for (const each of counted) each.began(this.#nowMs());
-    const waitMs = startedMs + deadlineMs - this.#nowMs();
     const message = { version: ask.version, question: questionOf(group, ask) };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, waitMs, background);
     for (const each of counted) each.ended();
@@ -163,7 +167,8 @@ export class Owners {
   }
 
   #remember({ id, decision, limit, activeHolders }: CounterReport, cost: number): void {
-    if (decision.outcome === 'allowed') this.denyMemory.allowed(id, cost);
+    // A charge moves the time that was told. A peek charges nothing, and says nothing about what was denied.
+    if (decision.outcome === 'allowed' && cost > 0) this.denyMemory.forget(id);
     if (decision.outcome !== 'denied') return;
     const { retryAfterMs } = decision;
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());

@@ -172,15 +172,6 @@ describe('what makes it forget', () => {
     expect(memory.retryAfterMs('d', 1, 0)).toBeUndefined();
   });
 
-  test('an allowance of as much; one of less says nothing about it', () => {
-    const memory = remembering({ cost: 5 });
-    memory.allowed('c', 0);
-    memory.allowed('c', 4);
-    expect(memory.retryAfterMs('c', 5, 0)).toBe(500);
-    memory.allowed('c', 5);
-    expect(memory.retryAfterMs('c', 5, 0)).toBeUndefined();
-  });
-
   test('16,384 newer ones', () => {
     const memory = remembering();
     for (let at = 0; at < 16_384; at += 1) {
