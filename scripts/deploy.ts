@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeBundle } from './bundle.ts';
 import { command, runCommand, runScript, WRANGLER } from './command.ts';
+import { COMPILE_RULES } from './rules.ts';
 
 /** The limiter measures well below; a dependency that brings a parser or a schema library into the Worker goes over. */
 const GZIP_BUDGET_BYTES = 100 * 1024;
@@ -19,6 +20,9 @@ await runCommand(async () => {
     .allowUnknownOption()
     .parse();
   const { check } = program.opts<{ check?: boolean }>();
+  // Compiled first, so that a mistake in the rules is the last thing that is printed, and not wrangler's account of it.
+  const compiled = await runScript(COMPILE_RULES, []);
+  if (compiled !== 0) return compiled;
   return check ? weigh() : runScript(WRANGLER, ['deploy', ...program.args]);
 });
 

@@ -55,19 +55,26 @@ function createApp(options: GatewayOptions): Hono<GatewayEnv> {
   app.onError((error) => {
     throw error;
   });
-  app.get('/_limiter/health', (context) => {
-    const { version, source } = rules(context.env);
-    return context.json({
-      status: 'ok',
-      activation: version.activation,
-      rulesSource: source,
-      region: 'local',
-    });
-  });
+  app.get('/_limiter/health', (context) => health(() => rules(context.env)));
   app.all('/_limiter/*', () => notFound());
   app.use('*', rateLimit({ ...options, rules: (context) => rules(context.env) }));
   app.all('*', (context) => forward(context.req.raw, context.env));
   return app;
+}
+
+/** Answered here whatever is broken: a health check that the origin answers would say nothing about the limiter. */
+function health(rules: () => Snapshot): Response {
+  try {
+    const { version, source } = rules();
+    const { activation } = version;
+    return Response.json({ status: 'ok', activation, rulesSource: source, region: 'local' });
+  } catch (error) {
+    logEvent({ event: 'limiter_fault', reason: String(error) });
+    return Response.json(
+      { status: 'broken', activation: null, rulesSource: null, region: 'local' },
+      { status: 503 },
+    );
+  }
 }
 
 function isOpen(request: Request, bindings: GatewayBindings, options: GatewayOptions): boolean {

@@ -43,15 +43,13 @@ export interface RateLimitOptions<E extends LimiterEnv = LimiterEnv> {
 }
 
 export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): MiddlewareHandler<E> {
-  // A Worker has one namespace for its owners, so the limiter is made once an isolate: by its first request.
-  let limiter: Limiter | undefined;
   return async function rateLimitMiddleware(context, next) {
     const snapshot = options.rules(context);
     const { domain } = snapshot.ruleset;
     const passed = context.get('limitedDomains');
     if (passed?.has(domain)) return next();
     context.set('limitedDomains', new Set([...(passed ?? []), domain]));
-    limiter ??= new Limiter(context.env.OWNER);
+    const limiter = limiterOf(context.env.OWNER);
     const startedMs = performance.now();
     const decided = await decide(context, limiter, snapshot, options);
     const decidedInMs = performance.now() - startedMs;
@@ -68,6 +66,18 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
     }
     return refuse(context, { decided, snapshot, decidedInMs });
   };
+}
+
+/** One limiter for all that an isolate mounts: two would be two holders to every owner. It is made by the first request. */
+const limiters = new WeakMap<DurableObjectNamespace, Limiter>();
+
+function limiterOf(owners: DurableObjectNamespace): Limiter {
+  let limiter = limiters.get(owners);
+  if (limiter === undefined) {
+    limiter = new Limiter(owners);
+    limiters.set(owners, limiter);
+  }
+  return limiter;
 }
 
 async function decide<E extends LimiterEnv>(

@@ -29,6 +29,11 @@ export function rulesetOf(file: Record<string, unknown>): Ruleset {
   return compiled.ruleset;
 }
 
+/** An isolate has one limiter for each namespace; a test that brings its own namespace is an isolate of its own. */
+export function isolateOf(owners: DurableObjectNamespace): DurableObjectNamespace {
+  return { getByName: (name: string) => owners.getByName(name) } as unknown as DurableObjectNamespace;
+}
+
 export class GatewayWorld {
   readonly seen: Request[] = [];
   readonly #gateway: ReturnType<typeof createGateway>;

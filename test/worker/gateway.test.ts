@@ -1,8 +1,11 @@
 /** The gateway over HTTP, in workerd, with real owners: what a client sees and what an origin sees. */
-import { reset } from 'cloudflare:test';
+import { createExecutionContext, reset, waitOnExecutionContext } from 'cloudflare:test';
+import { env } from 'cloudflare:workers';
 import { type Item, parseList } from 'structured-headers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GatewayWorld } from './gateway-world.ts';
+import { type LimiterEnv, rateLimit } from '../../src/gateway/rate-limit.ts';
+import { bundledSnapshot } from '../../src/gateway/rules-source.ts';
+import { GatewayWorld, isolateOf, rulesetOf } from './gateway-world.ts';
 
 const TWO_A_MINUTE = { unit: 'minute', requests_per_unit: 2 };
 const byAddress = (limit: Record<string, unknown>, more: Record<string, unknown> = {}) => ({
@@ -438,6 +441,38 @@ describe('reserved paths', () => {
       region: 'local',
     });
     expect(members(await world.send('/a'), 'RateLimit').default?.r).toBe(1);
+  });
+
+  it('health is answered here even when there are no rules', async () => {
+    const log = vi.spyOn(console, 'warn').mockImplementation(() => {});
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE), {
+      rules: () => {
+        throw new Error('planted');
+      },
+    });
+    const response = await world.send('/_limiter/health');
+    expect([response.status, await response.json()]).toEqual([
+      503,
+      expect.objectContaining({ status: 'broken' }),
+    ]);
+    expect(await (await world.send('/a')).text()).toBe('from the origin');
+    log.mockRestore();
+  });
+
+  it('X03 a request that passes two mounts of one domain is charged once', async () => {
+    const { Hono } = await import('hono');
+    const snapshot = bundledSnapshot(rulesetOf(byAddress(TWO_A_MINUTE)));
+    const app = new Hono<LimiterEnv>();
+    app.use('*', rateLimit({ rules: () => snapshot }));
+    app.use('/a', rateLimit({ rules: () => snapshot }));
+    app.get('/a', (context) => context.text('own'));
+    const request = new Request('https://api.example.com/a', {
+      headers: { 'CF-Connecting-IP': '192.0.2.1' },
+    });
+    const context = createExecutionContext();
+    const response = await app.fetch(request, { OWNER: isolateOf(env.OWNER) }, context);
+    await waitOnExecutionContext(context);
+    expect([await response.text(), response.headers.get('RateLimit')]).toEqual(['own', '"default";r=1;t=30']);
   });
 
   it('anything else there is a 404 that the origin never sees', async () => {
