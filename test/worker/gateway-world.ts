@@ -51,7 +51,7 @@ export class GatewayWorld {
       },
     };
     this.#bindings = {
-      OWNER: env.OWNER,
+      OWNER: isolateOf(env.OWNER),
       ORIGIN: fetcher as unknown as Fetcher,
       ...bindings,
     } as GatewayBindings;
