@@ -20,8 +20,10 @@ export const FALLBACK_MARGIN = 1.2;
 /** A share loses half of what it is above the blind share for each of these between the last reply and the outage. */
 const SHARE_HALF_LIFE_MS = 10_000;
 
-/** A rule that was local and became global must not find its old bucket under its own name. */
-const FALLBACK_PREFIX = 'fallback ';
+/** Each outage has buckets of its own: what the last one left would be more than the owner now has. And no rule's bucket has this name. */
+function keyOf(counterId: string, silentSinceMs: number): string {
+  return `fallback ${silentSinceMs} ${counterId}`;
+}
 
 export interface FallbackRequest {
   readonly winners: readonly Winner[];
@@ -29,6 +31,8 @@ export interface FallbackRequest {
   readonly largestCost: number;
   /** When the owner fell silent. */
   readonly silentSinceMs: number;
+  /** Units of a counter that this isolate admitted and its owner does not know of yet. */
+  readonly owedUnits: (counterId: string) => number;
 }
 
 export interface FallbackResult {
@@ -80,10 +84,11 @@ export class Fallback {
       burst: Math.max(share * capacity(limit), smallest),
       maxDelayMs: 0,
     } as const;
-    const key = FALLBACK_PREFIX + counterId;
-    if (told !== undefined && limit.quota > 0 && !this.#table.has(key, nowMs)) {
-      const refilled = ((nowMs - silentSinceMs) * bucket.quota) / bucket.windowMs;
-      const units = share * told.remaining + refilled;
+    const key = keyOf(counterId, silentSinceMs);
+    if (limit.quota > 0 && !this.#table.has(key, nowMs)) {
+      const left = told === undefined ? bucket.burst : share * told.remaining;
+      const refillMs = nowMs - Math.max(silentSinceMs, told?.atMs ?? silentSinceMs);
+      const units = left - request.owedUnits(counterId) + (refillMs * bucket.quota) / bucket.windowMs;
       if (units < bucket.burst) this.#table.set(key, bucket, units, nowMs);
     }
     return { key, limit: bucket };

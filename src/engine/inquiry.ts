@@ -9,6 +9,7 @@ import type { Version } from '../policy/ruleset.ts';
 import type { Advice, Change, FleetBreaker } from './breaker.ts';
 import {
   type Debt,
+  isAnswerTo,
   isReadable,
   MESSAGE_FORMAT,
   type OwnerCall,
@@ -34,8 +35,14 @@ export interface Message {
   readonly question?: Question;
 }
 
+export interface Patience {
+  readonly waitMs: number;
+  /** Whether running out of it says something about the owner, and not only about what was left of the deadline. */
+  readonly isFair: boolean;
+}
+
 /** Nobody waits for a probe, so it has as long as any request ever has: an owner that starts again is slow at first. */
-const PROBE_WAIT_MS = 1_000;
+const PROBE_PATIENCE: Patience = { waitMs: 1_000, isFair: true };
 
 const UNANSWERED: InquiryResult = { kind: 'unanswered' };
 
@@ -53,11 +60,16 @@ export class Inquiries {
     this.#nowMs = nowMs;
   }
 
-  /** Asks and waits at most `waitMs`, unless a breaker says that it is not worth it. A probe is made in the background. */
-  async ask(to: Recipient, message: Message, waitMs: number, background: Background): Promise<InquiryResult> {
+  /** Asks and waits, unless a breaker says that it is not worth it. A probe is made in the background. */
+  async ask(
+    to: Recipient,
+    message: Message,
+    patience: Patience,
+    background: Background,
+  ): Promise<InquiryResult> {
     const advice = this.#advise(to.link);
-    if (advice === 'probe') background(this.#within(to, { version: message.version }, PROBE_WAIT_MS));
-    return advice === 'ask' ? this.#within(to, message, waitMs) : UNANSWERED;
+    if (advice === 'probe') background(this.#within(to, { version: message.version }, PROBE_PATIENCE));
+    return advice === 'ask' ? this.#within(to, message, patience) : UNANSWERED;
   }
 
   /** Delivers what rides along (debts, voids), which no request waits for. */
@@ -71,14 +83,17 @@ export class Inquiries {
     return advice === 'ask' ? breaker.advise({ inFlight: inFlight.count(nowMs), nowMs }) : advice;
   }
 
-  async #within(to: Recipient, message: Message, waitMs: number): Promise<InquiryResult> {
+  async #within(to: Recipient, message: Message, { waitMs, isFair }: Patience): Promise<InquiryResult> {
     const { link } = to;
     const timer = this.#ports.timer(waitMs);
+    link.inFlight.began(this.#nowMs());
     const sent = this.#send(to, message);
     const first = await Promise.race([sent, timer.done]);
     timer.cancel();
+    // A call that nobody waits for any more may hang for as long as it likes: it must not keep the breaker from closing.
+    link.inFlight.ended();
     if (first?.reply === undefined) {
-      this.#failed(to, { overloaded: first?.overloaded ?? false });
+      if (first !== undefined || isFair) this.#failed(to, { overloaded: first?.overloaded ?? false });
       if (message.question) link.voids.add(message.question.id, { isCharged: false }, this.#nowMs());
       return { kind: 'unanswered', late: sent };
     }
@@ -92,7 +107,6 @@ export class Inquiries {
     const debts = link.debts.due(() => this.#newDebtId(), sentMs);
     const giveBacks = link.voids.due(sentMs);
     const call = this.#compose(message, { debts, giveBacks });
-    link.inFlight.began(sentMs);
     try {
       const reply = await this.#attempt(owner, call);
       const nowMs = this.#nowMs();
@@ -104,8 +118,6 @@ export class Inquiries {
       return { reply, overloaded: false };
     } catch (error) {
       return { reply: undefined, overloaded: failureOf(error).overloaded };
-    } finally {
-      link.inFlight.ended();
     }
   }
 
@@ -113,12 +125,12 @@ export class Inquiries {
   async #attempt(owner: OwnerRef, call: OwnerCall): Promise<OwnerReply> {
     this.#ports.count('owner_call');
     try {
-      return checked(await this.#ports.callOwner(owner, call));
+      return checked(await this.#ports.callOwner(owner, call), call);
     } catch (error) {
       const { overloaded, retryable } = failureOf(error);
       if (overloaded || !retryable) throw error;
       this.#ports.count('owner_call');
-      return checked(await this.#ports.callOwner(owner, call));
+      return checked(await this.#ports.callOwner(owner, call), call);
     }
   }
 
@@ -166,8 +178,10 @@ interface Riders {
 }
 
 /** An answer that cannot be read is as good as none. */
-function checked(reply: OwnerReply): OwnerReply {
+function checked(reply: OwnerReply, { question }: OwnerCall): OwnerReply {
   if (!isReadable(reply?.format, MESSAGE_FORMAT))
     throw new TypeError('the owner answered in a format that cannot be read');
+  if (question !== undefined && !isAnswerTo(question, reply.answer))
+    throw new TypeError('the owner answered another question');
   return reply;
 }

@@ -87,3 +87,11 @@ export interface Clamp {
 export function isReadable(format: unknown, own: number): boolean {
   return typeof format === 'number' && Math.abs(format - own) <= 1;
 }
+
+/** Whether a reply answers the question: what it says of each counter asked about can be read. */
+export function isAnswerTo(question: Question, answer: Answer | undefined): boolean {
+  if (!Array.isArray(answer?.counters)) return false;
+  const reports: readonly (Partial<CounterReport> | null)[] = answer.counters;
+  const read = new Set(reports.map((report) => (report?.decision && report.limit ? report.id : undefined)));
+  return question.counters.every(({ id }) => read.has(id));
+}

@@ -23,6 +23,9 @@ const IN_FLIGHT_MAX = 64;
 /** How often a request without a place looks again: a few times within the shortest sensible deadline. */
 const LOOK_AGAIN_MS = 5;
 
+/** A deadline is at least three times an owner's usual time (up to a second), so half of it is still more than that. */
+const FAIR_PART = 0.5;
+
 /** About 500 bytes each. A displaced link costs one first deadline, and the debts it held, which are counted. */
 const LINKS_MAX = 8_192;
 
@@ -101,7 +104,8 @@ export class Owners {
 
   async ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
     const link = this.link(group.owner);
-    const untilMs = ask.startedMs + link.deadlineMs(ask.deadlineMs);
+    const deadlineMs = link.deadlineMs(ask.deadlineMs);
+    const untilMs = ask.startedMs + deadlineMs;
     const first = (group.enforced[0] ?? group.shadow[0])!;
     const inFlight = this.#inFlightOf(first.counterId);
     while (inFlight.count(this.#nowMs()) >= IN_FLIGHT_MAX) {
@@ -119,7 +123,8 @@ export class Owners {
     ];
     for (const each of counted) each.began(this.#nowMs());
     const message = { version: ask.version, question: questionOf(group, ask) };
-    const result = await this.#inquiries.ask({ owner: group.owner, link }, message, waitMs, background);
+    const patience = { waitMs, isFair: waitMs >= deadlineMs * FAIR_PART };
+    const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     for (const each of counted) each.ended();
     return this.#learnFrom(result, group, ask.cost);
   }
@@ -145,25 +150,25 @@ export class Owners {
     if (result.kind === 'answered') return this.#learned(result.reply, group, cost);
     const { late } = result;
     if (late === undefined) return { kind: 'unanswered' };
-    return {
-      kind: 'unanswered',
-      late: late.then(({ reply }) => {
-        if (reply === undefined) return undefined;
-        const learned = this.#learned(reply, group, cost);
-        return learned.kind === 'answered' ? learned.answer : undefined;
-      }),
-    };
+    return { kind: 'unanswered', late: late.then(({ reply }) => this.#learnedLate(reply)) };
   }
 
-  #learned(reply: OwnerReply, group: Group, cost: number): GroupResult {
-    const { answer } = reply;
+  #learned({ answer }: OwnerReply, group: Group, cost: number): GroupResult {
     if (answer === undefined) return { kind: 'unanswered' };
+    this.#learnLevels(answer);
     const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
-    for (const report of answer.counters) {
-      this.known.learn(report, this.#nowMs());
-      if (enforced.has(report.id)) this.#remember(report, cost);
-    }
+    for (const report of answer.counters) if (enforced.has(report.id)) this.#remember(report, cost);
     return { kind: 'answered', answer };
+  }
+
+  /** Nobody knows how old a late answer is, so a denial in it may be over by now: only the levels are worth keeping. */
+  #learnedLate(reply: OwnerReply | undefined): Answer | undefined {
+    if (reply?.answer !== undefined) this.#learnLevels(reply.answer);
+    return reply?.answer;
+  }
+
+  #learnLevels({ counters }: Answer): void {
+    for (const report of counters) this.known.learn(report, this.#nowMs());
   }
 
   #remember({ id, decision, limit, activeHolders }: CounterReport, cost: number): void {

@@ -75,10 +75,12 @@ export class Settlement {
 
   #substitute(group: Group, { cost, largestCost }: GateRequest): Substitute {
     const nowMs = this.#nowMs();
-    const silentSinceMs = this.#owners.link(group.owner).silentSinceMs ?? nowMs;
+    const { debts, silentSinceMs = nowMs } = this.#owners.link(group.owner);
+    const owedUnits = (counterId: string) => debts.owed(counterId, nowMs);
+    const winners = group.enforced;
     return {
       group,
-      ...this.#fallback.decide({ winners: group.enforced, cost, largestCost, silentSinceMs }, nowMs),
+      ...this.#fallback.decide({ winners, cost, largestCost, silentSinceMs, owedUnits }, nowMs),
     };
   }
 
