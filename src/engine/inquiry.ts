@@ -7,6 +7,7 @@
 import type { OwnerRef } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
 import type { Advice, Change, FleetBreaker } from './breaker.ts';
+import type { Known } from './known.ts';
 import {
   type Debt,
   isAnswerTo,
@@ -46,16 +47,26 @@ const PROBE_PATIENCE: Patience = { waitMs: 1_000, isFair: true };
 
 const UNANSWERED: InquiryResult = { kind: 'unanswered' };
 
+export interface InquiriesOptions {
+  readonly ports: Ports;
+  readonly fleet: FleetBreaker;
+  readonly known: Known;
+  readonly holder: string;
+  readonly nowMs: () => number;
+}
+
 export class Inquiries {
   readonly #ports: Ports;
   readonly #fleet: FleetBreaker;
+  readonly #known: Known;
   readonly #holder: string;
   readonly #nowMs: () => number;
   #debtsMade = 0;
 
-  constructor(ports: Ports, fleet: FleetBreaker, holder: string, nowMs: () => number) {
+  constructor({ ports, fleet, known, holder, nowMs }: InquiriesOptions) {
     this.#ports = ports;
     this.#fleet = fleet;
+    this.#known = known;
     this.#holder = holder;
     this.#nowMs = nowMs;
   }
@@ -112,6 +123,7 @@ export class Inquiries {
       const nowMs = this.#nowMs();
       link.answeredAfter(nowMs - sentMs);
       link.debts.acknowledged(debts);
+      for (const { counterId, units } of debts) this.#known.charged(counterId, units);
       link.voids.acknowledged(giveBacks);
       if (debts.length > 0) this.#ports.count('debt_reported', debts.length);
       if (this.#fleet.answered(nowMs) === 'closed') this.#ports.log({ event: 'owners_reachable' });

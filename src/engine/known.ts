@@ -26,6 +26,16 @@ export class Known {
     this.#levels.set(report.id, { limit, remaining, resetMs, share, atMs: nowMs });
   }
 
+  /** Its owner has charged a debt since: so much less is left than it last said. */
+  charged(counterId: string, units: number): void {
+    const level = this.#levels.get(counterId);
+    if (level === undefined) return;
+    const { limit, remaining, resetMs } = level;
+    const refillMs =
+      limit.algorithm === 'token_bucket' && limit.quota > 0 ? (units * limit.windowMs) / limit.quota : 0;
+    this.#levels.set(counterId, { ...level, remaining: remaining - units, resetMs: resetMs + refillMs });
+  }
+
   /** The last reply about this counter, brought forward to now; `undefined` when there was none. */
   level(counterId: string, nowMs: number): Level | undefined {
     const level = this.#levels.get(counterId);
@@ -39,6 +49,7 @@ export class Known {
 /** A bucket has refilled at its rate since; a window is taken as it was told, until it is over. */
 function remainingAfter({ limit, remaining, resetMs }: Level, ageMs: number): number {
   if (ageMs >= resetMs) return capacity(limit);
-  if (limit.algorithm !== 'token_bucket') return remaining;
-  return Math.min(capacity(limit), remaining + Math.floor((ageMs * limit.quota) / limit.windowMs));
+  const refilled =
+    limit.algorithm === 'token_bucket' ? Math.floor((ageMs * limit.quota) / limit.windowMs) : 0;
+  return Math.max(0, Math.min(capacity(limit), remaining + refilled));
 }

@@ -69,7 +69,7 @@ export class Owners {
   constructor(ports: Ports, holder: string, nowMs: () => number) {
     this.#ports = ports;
     this.#nowMs = nowMs;
-    this.#inquiries = new Inquiries(ports, new FleetBreaker(), holder, nowMs);
+    this.#inquiries = new Inquiries({ ports, fleet: new FleetBreaker(), known: this.known, holder, nowMs });
     this.#links = new BoundedMap(LINKS_MAX, (link) => this.#debtLost(link.debts.size));
   }
 

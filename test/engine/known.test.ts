@@ -37,6 +37,18 @@ test.each(['fixed_window', 'sliding_window', 'sliding_log', 'leaky_bucket'] as c
   },
 );
 
+test('a debt that its owner has charged since is taken off, and has to be refilled as well', () => {
+  const all = new Known();
+  const limit = limitOf({ quota: 60, burst: 10 });
+  const decision = { outcome: 'allowed', delayMs: 0 } as const;
+  all.learn({ id: 'c', decision, limit, remaining: 3, resetMs: 7_000, activeHolders: 1, share: 1 }, 0);
+  all.charged('c', 5);
+  all.charged('of another', 5);
+  expect([0, 2_000, 3_000, 11_999, 12_000].map((atMs) => all.level('c', atMs)?.remaining)).toEqual([
+    0, 0, 1, 9, 10,
+  ]);
+});
+
 test('a clock that stands where it stood before the reply changes nothing', () => {
   expect(known({ quota: 60 }, { remaining: 3 })(-500)).toMatchObject({ remaining: 3, resetMs: MINUTE_MS });
 });
