@@ -78,13 +78,12 @@ export class Owner {
   constructor(options: OwnerOptions, rawMs: number, stored?: StoredOwner) {
     this.#options = options;
     this.#counters = new Counters(options.countersMax);
+    // As it was stored: the first message sees whether the raw clock has stepped back meanwhile.
     this.#clock = stored?.clock ?? startClock(rawMs);
     this.#version = stored?.version ?? UNDATED;
     for (const { id, limit, state, version } of stored?.counters ?? []) {
       this.#counters.restore({ id, limit, state, version, demand: new Demand() });
     }
-    // The raw clock may have stepped back while there was nobody to see it.
-    this.#now(rawMs);
   }
 
   get clock(): LogicalClock {

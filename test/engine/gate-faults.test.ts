@@ -115,6 +115,11 @@ describe('deadlines', () => {
     expect(await isolate.ask([fixed(5)])).toMatchObject({ source: 'fallback', tookMs: 150 });
   });
 
+  test('an answer in time leaves no timer behind', async () => {
+    const { world } = await start();
+    expect(world.time.pending).toBe(0);
+  });
+
   test('stretched to three times what the owner usually takes', async () => {
     const { world, isolate } = await start({ warm: [], network: () => answers({ thereMs: 99 }) });
     await isolate.ask([fixed(5)]);
@@ -319,19 +324,33 @@ describe('failure mode', () => {
     expect([world.used(open), world.used(empty)]).toEqual([3, 1]);
   });
 
+  test('also when the silence came first', async () => {
+    const empty = fixed(1, { policy: 'empty', owner: 'berta' });
+    const { world, isolate } = await start({ warm: [open, empty] });
+    const other = world.isolate();
+    await other.ask([open]);
+    world.network = ({ owner }) => (owner === 'berta' ? answers({ thereMs: 20 }) : fails());
+    expect((await other.ask([open, empty])).outcome).toBe('denied');
+    world.network = healthy;
+    await other.ask([open]);
+    await isolate.ask([open]);
+    expect([world.used(open), world.counted('debt_reported')]).toEqual([4, 0]);
+  });
+
   test('two silent owners: what one bucket took goes back when the other denies', async () => {
-    const wide = fixed(100, { policy: 'wide', owner: 'wide' });
+    const wide = fixed(100, { policy: 'wide', owner: 'wide', blindShare: 1 });
     const none = fixed(1, { policy: 'none', owner: 'none' });
     const { world, isolate } = await start({ warm: [wide, none], network: stalled });
     for (let at = 0; at < 20; at += 1) {
       expect((await isolate.ask([wide, none])).outcome).toBe('denied');
     }
+    expect((await isolate.ask([wide])).policies[0]?.level?.remaining).toBe(98);
     world.network = healthy;
     await world.time.advance(MINUTE_MS);
     expect((await isolate.ask([wide])).source).toBe('fallback');
     await world.time.advance(SECOND_MS);
     expect((await isolate.ask([wide])).source).toBe('owner');
-    expect(world.used(wide)).toBe(3);
+    expect(world.used(wide)).toBe(4);
   });
 });
 

@@ -116,6 +116,40 @@ describe('deny memory', () => {
     expect(world.calls.length - before).toBeLessThanOrEqual(5);
   });
 
+  test('peeks between the denied make it forget nothing', async () => {
+    const { world, isolate } = start();
+    const rule = fixed(1);
+    await askTimes(isolate, [rule], 2);
+    for (let time = 0; time < 10; time += 1) {
+      expect((await isolate.ask([rule], { cost: 0 })).source).toBe('owner');
+      expect((await isolate.ask([rule])).source).toBe('deny_memory');
+    }
+    expect(world.calls).toHaveLength(2 + 10);
+  });
+
+  test('a smaller request that is admitted makes a larger one wait for its units too', async () => {
+    const { isolate } = start(() => answers({ thereMs: 0, backMs: 0 }));
+    const rule = [winner({ quota: 3, windowMs: 3 * SECOND_MS })];
+    await isolate.ask(rule);
+    expect((await isolate.ask(rule, { cost: 3 })).retryAfterMs).toBe(1_000);
+    expect((await isolate.ask(rule)).outcome).toBe('allowed');
+    expect((await isolate.ask(rule, { cost: 3 })).retryAfterMs).toBe(2_000);
+  });
+
+  test('a charge of its own that is given back makes it forget', async () => {
+    const { world, isolate } = start();
+    const last = fixed(1, { policy: 'last', owner: 'last' });
+    const empty = fixed(1, { policy: 'empty', owner: 'empty' });
+    await world.isolate().ask([empty]);
+    world.network = ({ owner }) => answers({ thereMs: owner === 'empty' ? 50 : 1 });
+    const refused = isolate.send([last, empty]);
+    await world.time.advance(10);
+    expect((await isolate.ask([last])).outcome).toBe('denied');
+    expect((await world.time.settle(refused)).outcome).toBe('denied');
+    await world.time.advance(5);
+    expect(await isolate.ask([last])).toMatchObject({ outcome: 'allowed', source: 'owner' });
+  });
+
   test('a new ruleset makes it forget', async () => {
     const { isolate } = start();
     await askTimes(isolate, [fixed(1)], 3);

@@ -199,6 +199,17 @@ describe('what is given back', () => {
 });
 
 describe('shadow counters', () => {
+  test('get back only what they were charged', () => {
+    const desk = new Desk();
+    const fixed = { windowMs: HOUR_MS, algorithm: 'fixed_window' } as const;
+    const shadow = winner({ quota: 1, shadow: true, ...fixed });
+    const enforced = winner({ quota: 5, ...fixed });
+    desk.ask([enforced, shadow]);
+    desk.ask([enforced, shadow], { id: 'q' });
+    desk.tell({ giveBacks: ['q'] });
+    expect([desk.used(enforced), desk.used(shadow)]).toEqual([1, 1]);
+  });
+
   test('S01 one that is used up never decides: 2 of 5 pass the enforced limit behind it', () => {
     const desk = new Desk();
     const shadow = winner({ quota: 1, shadow: true });

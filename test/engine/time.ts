@@ -25,6 +25,11 @@ export class Time {
     return this.#elapsedMs;
   }
 
+  /** How many events are still to come. */
+  get pending(): number {
+    return this.#events.length;
+  }
+
   /** Has `act` happen after `delayMs`, unless the answer is called before. */
   after(delayMs: number, act: () => void): () => void {
     this.#asked += 1;

@@ -39,6 +39,7 @@ export class World {
   readonly #random: () => number;
   readonly #owners = new Map<string, OwnerHost>();
   readonly #counts = new Map<EngineEvent, number>();
+  readonly #callsTo = new Map<string, number>();
   #isolates = 0;
   #isolateStepMs = 0;
   #ownerStepMs = 0;
@@ -106,7 +107,9 @@ export class World {
   }
 
   #call(owner: string, call: OwnerCall): Promise<OwnerReply> {
-    const sent = { owner, call, number: this.callsTo(owner).length };
+    const number = this.#callsTo.get(owner) ?? 0;
+    this.#callsTo.set(owner, number + 1);
+    const sent = { owner, call, number };
     this.calls.push({ ...sent, atMs: this.time.elapsedMs });
     const { arrivesAfterMs, heard } = this.network(sent);
     const { promise, resolve, reject } = Promise.withResolvers<OwnerReply>();

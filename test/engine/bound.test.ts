@@ -1,0 +1,226 @@
+import { describe, expect, test } from 'vitest';
+import { boundOf, type Envelope } from '../../src/engine/bound.ts';
+import type { Winner } from '../../src/policy/counter.ts';
+import { answers, down, fails } from './network.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
+import { type Isolate, type TimedVerdict, World } from './world.ts';
+
+const ONE = { isolates: 1, blindIsolates: 0, largestCost: 1 };
+
+function bound(options: WinnerOptions, topology = {}) {
+  return boundOf(winner(options).rule, { ...ONE, ...topology })!;
+}
+
+describe('in numbers', () => {
+  test('healthy: the limit and nothing above it', () => {
+    const { limit, steady } = bound({ quota: 6_000, burst: 50 });
+    expect(limit).toEqual({ burstUnits: 50, unitsPerSecond: 100 });
+    expect(steady).toEqual(limit);
+    expect(bound({ quota: 60, algorithm: 'fixed_window' }).steady).toEqual({
+      burstUnits: 120,
+      unitsPerSecond: 1,
+    });
+  });
+
+  test.each([
+    { name: 'one isolate has the whole share', topology: {}, burstUnits: 50, rateFactor: 1.2 },
+    {
+      name: 'each further one has room for a largest cost',
+      topology: { isolates: 10, largestCost: 5 },
+      burstUnits: 95,
+      rateFactor: 1.2,
+    },
+    {
+      name: 'a blind one adds its blind share',
+      topology: { blindIsolates: 4 },
+      burstUnits: 60,
+      rateFactor: 1.44,
+    },
+    {
+      name: 'or a largest cost, where that is more',
+      topology: { blindIsolates: 4, largestCost: 10 },
+      burstUnits: 90,
+      rateFactor: 1.44,
+    },
+    {
+      name: 'but no cost counts beyond the burst',
+      topology: { blindIsolates: 1, largestCost: 900 },
+      burstUnits: 100,
+      rateFactor: 1.26,
+    },
+  ])('owner silent: $name', ({ topology, burstUnits, rateFactor }) => {
+    const { fallback } = bound({ quota: 6_000, burst: 50 }, topology);
+    expect(fallback.burstUnits).toBeCloseTo(burstUnits, 9);
+    expect(fallback.rateFactor).toBeCloseTo(rateFactor, 9);
+    expect(fallback.unitsPerSecond).toBeCloseTo(100 * rateFactor, 9);
+  });
+
+  test('owner silent, closed: nothing', () => {
+    expect(bound({ quota: 60, failureMode: 'closed' }, { isolates: 9 }).fallback).toEqual({
+      burstUnits: 0,
+      unitsPerSecond: 0,
+      rateFactor: 0,
+    });
+  });
+
+  test('local: every isolate has the limit to itself', () => {
+    const { steady, crashUnits } = bound({ quota: 60, scope: 'local' }, { isolates: 7 });
+    expect(steady).toMatchObject({ burstUnits: 420, unitsPerSecond: 7 });
+    expect(crashUnits).toBe(0);
+  });
+
+  test.each([
+    {
+      name: 'a bucket loses five seconds of refill and a second of charges',
+      options: { quota: 6_000_000, burst: 100_000 },
+      units: 100_000,
+    },
+    {
+      name: 'the charges are bounded by what an owner can take',
+      options: { quota: 600_000, windowMs: HOUR_MS, burst: 500_000 },
+      units: 1_000 + 833.333,
+    },
+    { name: 'nothing loses more than it holds', options: { quota: 30, burst: 10 }, units: 10 },
+    {
+      name: 'a log loses a second of charges',
+      options: { quota: 10_000, windowMs: HOUR_MS, algorithm: 'sliding_log' as const },
+      units: 1_000,
+    },
+    {
+      name: 'a window may end unwritten',
+      options: { quota: 10_000, windowMs: HOUR_MS, algorithm: 'fixed_window' as const },
+      units: 10_000,
+    },
+  ])('crash: $name', ({ options, units }) => {
+    expect(bound(options).crashUnits).toBeCloseTo(units, 2);
+  });
+
+  test('an unlimited rule has no bound', () => {
+    const { limit: _, ...rule } = winner({ quota: 1 }).rule;
+    expect(boundOf({ ...rule, unlimited: true }, ONE)).toBeUndefined();
+  });
+});
+
+test('in sentences', () => {
+  const topology = { isolates: 4, blindIsolates: 2, largestCost: 5 };
+  expect(bound({ quota: 100 }, topology).sentences).toEqual([
+    'healthy: at most 100 units at once and 1.67 a second after that, nothing above the limit',
+    'owner silent, with 4 isolates that it told their shares and 2 isolates that it never told: at most 125 units at once and 2.2 a second after that, 1.32 times the rate',
+    'owner answering now and then: at most 225 units at once and 3.87 a second after that, 2.32 times the rate',
+    'owner crashes: 100 units may be admitted again (1 s of charges and 5 s of refill)',
+  ]);
+  expect(bound({ quota: 1, failureMode: 'closed' }).sentences).toEqual([
+    'healthy: at most 1 unit at once and 0.0167 a second after that, nothing above the limit',
+    'owner silent: nothing is admitted (closed)',
+    'owner crashes: 1 unit may be admitted again (1 s of charges and 5 s of refill)',
+  ]);
+  expect(bound({ quota: 60, scope: 'local' }, topology).sentences).toEqual([
+    'each isolate counts by itself: 4 isolates admit at most 240 units at once and 4 a second after that, 4 times the limit',
+  ]);
+});
+
+describe('measured: never above it, and in the worst case not far below', () => {
+  const rule = winner({ quota: 6_000, burst: 100 });
+
+  function unitsIn({ burstUnits, unitsPerSecond }: Envelope, ms: number) {
+    return burstUnits + (unitsPerSecond * ms) / SECOND_MS;
+  }
+
+  /** Everybody sends every 4 ms, more than a whole limit would admit; answers the units admitted. */
+  async function flood(
+    world: World,
+    isolates: readonly Isolate[],
+    winners: readonly Winner[],
+    forMs: number,
+    cost = 1,
+  ) {
+    const sent: Promise<TimedVerdict>[] = [];
+    for (let atMs = 0; atMs < forMs; atMs += 4) {
+      for (const isolate of isolates) sent.push(isolate.send(winners, { cost, largestCost: cost }));
+      await world.time.advance(4);
+    }
+    const verdicts = await world.time.settle(Promise.all(sent));
+    return cost * verdicts.filter(({ outcome }) => outcome === 'allowed').length;
+  }
+
+  /** So light a demand that the owner is all but full when it falls silent, and every isolate has an equal share. */
+  async function told(world: World, count: number): Promise<readonly Isolate[]> {
+    const isolates = Array.from({ length: count }, () => world.isolate());
+    for (let time = 0; time < 100; time += 1) {
+      for (const isolate of isolates) await isolate.ask([rule]);
+      await world.time.advance(100);
+    }
+    return isolates;
+  }
+
+  test.each([
+    { isolates: 1, blindIsolates: 0, largestCost: 1 },
+    { isolates: 4, blindIsolates: 3, largestCost: 1 },
+    { isolates: 5, blindIsolates: 10, largestCost: 5 },
+  ])('owner silent, $isolates told, $blindIsolates blind, costs of $largestCost', async (topology) => {
+    const world = new World();
+    const isolates = [...(await told(world, topology.isolates))];
+    for (let at = 0; at < topology.blindIsolates; at += 1) isolates.push(world.isolate());
+    world.network = down;
+    const forMs = 10 * SECOND_MS;
+    const units = await flood(world, isolates, [rule], forMs, topology.largestCost);
+    const most = unitsIn(boundOf(rule.rule, topology)!.fallback, forMs);
+    expect(units).toBeLessThanOrEqual(most);
+    expect(units).toBeGreaterThanOrEqual(0.8 * most);
+  });
+
+  test('an outage and the return from it', async () => {
+    const world = new World();
+    const isolates = await told(world, 1);
+    world.network = down;
+    const during = await flood(world, isolates, [rule], 5 * SECOND_MS);
+    world.network = () => answers();
+    const after = await flood(world, isolates, [rule], 2 * SECOND_MS);
+    const most = unitsIn(boundOf(rule.rule, ONE)!.fallback, 7 * SECOND_MS);
+    expect(during + after).toBeLessThanOrEqual(most);
+    expect(during + after).toBeGreaterThanOrEqual(0.8 * most);
+  });
+
+  test('an owner that answers every third call', async () => {
+    const world = new World();
+    const isolates = await told(world, 1);
+    world.network = ({ number }) => (number % 3 === 0 ? answers() : fails());
+    const units = await flood(world, isolates, [rule], 20 * SECOND_MS);
+    const { limit, flapping } = boundOf(rule.rule, ONE)!;
+    expect(units).toBeGreaterThan(unitsIn(limit, 20 * SECOND_MS));
+    expect(units).toBeLessThanOrEqual(unitsIn(flapping, 20 * SECOND_MS));
+  });
+
+  test('healthy, ten isolates: the limit', async () => {
+    const world = new World();
+    const isolates = Array.from({ length: 10 }, () => world.isolate());
+    const units = await flood(world, isolates, [rule], 10 * SECOND_MS);
+    const most = unitsIn(boundOf(rule.rule, ONE)!.steady, 10 * SECOND_MS);
+    expect(units).toBeLessThanOrEqual(most);
+    expect(units).toBeGreaterThanOrEqual(0.95 * most);
+  });
+
+  test('a crash', async () => {
+    const hourly = winner({ quota: 500, windowMs: HOUR_MS });
+    const world = new World();
+    const isolate = world.isolate();
+    await isolate.ask([hourly]);
+    await world.time.settle(Promise.all(Array.from({ length: 499 }, () => isolate.send([hourly]))));
+    const before = world.used(hourly);
+    world.owner().restart();
+    const lost = before - world.used(hourly);
+    const most = boundOf(hourly.rule, ONE)!.crashUnits;
+    expect(lost).toBeLessThanOrEqual(most);
+    expect(lost).toBeGreaterThanOrEqual(0.8 * most);
+  });
+
+  test('local rules in five isolates', async () => {
+    const local = winner({ quota: 600, burst: 20, scope: 'local', windowMs: MINUTE_MS });
+    const world = new World();
+    const isolates = Array.from({ length: 5 }, () => world.isolate());
+    const units = await flood(world, isolates, [local], 10 * SECOND_MS);
+    const most = unitsIn(boundOf(local.rule, { ...ONE, isolates: 5 })!.steady, 10 * SECOND_MS);
+    expect(units).toBeLessThanOrEqual(most);
+    expect(units).toBeGreaterThanOrEqual(0.95 * most);
+  });
+});
