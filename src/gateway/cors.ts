@@ -3,7 +3,7 @@
  * as a network error and nothing else.
  */
 import type { HeaderMode } from '../policy/ruleset.ts';
-import { fieldNames } from './fields.ts';
+import { type Fields, fieldNames } from './fields.ts';
 
 /** A preflight is the browser's own question, not the caller's request. */
 export function isPreflight(request: Request): boolean {
@@ -18,15 +18,17 @@ export interface CorsOptions {
   readonly mode: HeaderMode;
 }
 
-/** For an answer of the limiter's own: lets the origins that the rule file names read it. */
-export function allowReading(headers: Headers, request: Request, options: CorsOptions): void {
+/** For an answer of the limiter's own: the headers that let the origins which the rule file names read it. */
+export function readableBy(request: Request, options: CorsOptions): Fields {
   const origin = allowedOrigin(request, options.origins);
-  if (origin === undefined) return;
-  headers.set('Access-Control-Allow-Origin', origin);
-  // A script that sends credentials may read an answer only if it says so, and then not for `*`.
-  if (origin !== '*') headers.set('Access-Control-Allow-Credentials', 'true');
-  headers.append('Vary', 'Origin');
-  exposeFields(headers, request, options);
+  if (origin === undefined) return {};
+  return {
+    'Access-Control-Allow-Origin': origin,
+    // A script that sends credentials may read an answer only if it says so, and then not for `*`.
+    ...(origin !== '*' && { 'Access-Control-Allow-Credentials': 'true' }),
+    'Access-Control-Expose-Headers': fieldNames(options.mode).join(', '),
+    Vary: 'Origin',
+  };
 }
 
 /** For an answer of the origin's: it has its own CORS headers, but does not know of the limit fields. */
@@ -36,7 +38,7 @@ export function exposeFields(headers: Headers, request: Request, { origins, mode
 }
 
 function allowedOrigin(request: Request, origins: readonly string[]): string | undefined {
-  const origin = request.headers.get('origin');
+  const origin = origins.length === 0 ? null : request.headers.get('origin');
   if (origin === null) return undefined;
   if (origins.includes(origin)) return origin;
   return origins.includes('*') ? '*' : undefined;

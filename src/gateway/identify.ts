@@ -8,7 +8,8 @@ import { BoundedMap } from '../engine/bounded-map.ts';
 import { UNKNOWN_ADDRESS } from '../policy/address.ts';
 import type { Facts } from '../policy/match.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
-import type { Identity, KeyLocation, Ruleset } from '../policy/ruleset.ts';
+import type { Identity, KeyLocation } from '../policy/ruleset.ts';
+import type { Snapshot } from './rules-source.ts';
 
 /** Longer than any key in use; what is longer is not hashed but dropped. */
 const KEY_LENGTH_MAX = 512;
@@ -22,15 +23,16 @@ const HASHES_MAX = 8_192;
 
 const hashes = new BoundedMap<string>(HASHES_MAX);
 
-export async function identify(request: Request, ruleset: Ruleset): Promise<Facts> {
+export async function identify(request: Request, { ruleset, attributes: asked }: Snapshot): Promise<Facts> {
   const { identity } = ruleset;
   const key = keyOf(request, identity.apiKey);
   const hash = key === undefined ? undefined : (hashes.get(key) ?? (await remember(key)));
   const attributes: Record<string, string> = { ...callerOf(hash, identity) };
   attributes.remote_address = addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS;
-  set(attributes, 'host', hostOf(request.url));
-  set(attributes, 'country', textOf(request.cf?.country));
-  set(attributes, 'asn', textOf(request.cf?.asn));
+  // Each costs a trip out of the script, so only what a rule asks about is looked up.
+  if (asked.has('host')) set(attributes, 'host', hostOf(request.url));
+  if (asked.has('country')) set(attributes, 'country', textOf(request.cf?.country));
+  if (asked.has('asn')) set(attributes, 'asn', textOf(request.cf?.asn));
   for (const [name, { header }] of Object.entries(ruleset.attributes)) {
     set(attributes, name, headerValue(request, header));
   }

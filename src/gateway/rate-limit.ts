@@ -9,7 +9,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { Facts } from '../policy/match.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
 import { logEvent } from '../telemetry/log.ts';
-import { allowReading, exposeFields, isPreflight } from './cors.ts';
+import { exposeFields, isPreflight, readableBy } from './cors.ts';
 import { type Fields, limitFields } from './fields.ts';
 import { identify } from './identify.ts';
 import { type Decided, denyingWinner, Limiter, platformTimer } from './limiter.ts';
@@ -87,7 +87,7 @@ async function decide<E extends LimiterEnv>(
   options: RateLimitOptions<E>,
 ): Promise<Decided> {
   const request = context.req.raw;
-  const facts = await (options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot.ruleset));
+  const facts = await (options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot));
   const cost = options.cost === undefined ? undefined : costOf(context, options.cost);
   const background = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
   return limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request) }, background);
@@ -114,15 +114,16 @@ interface Description {
   readonly decidedInMs: number;
 }
 
-/** The answer to a request that does not go on. */
+/** The answer to a request that does not go on; made in one go, since a flood is made of these. */
 function refuse<E extends LimiterEnv>(context: Context<E>, description: Description): Response {
   const { decided, snapshot } = description;
-  const subject = denyingWinner(decided)?.pairs[0]?.[0];
-  const response = refusal(decided.verdict, subject, fieldsOf(description));
   const { headers: mode, corsOrigins: origins } = snapshot.ruleset;
-  allowReading(response.headers, context.req.raw, { origins, mode });
-  time(context, response.headers, description);
-  return response;
+  const subject = denyingWinner(decided)?.pairs[0]?.[0];
+  return refusal(decided.verdict, subject, {
+    ...fieldsOf(description),
+    ...readableBy(context.req.raw, { origins, mode }),
+    'Server-Timing': timingOf(context, description),
+  });
 }
 
 /** Writes the limit fields on what the origin answered. */
@@ -134,7 +135,8 @@ function describe<E extends LimiterEnv>(context: Context<E>, description: Descri
     else headers.set(name, value);
   }
   exposeFields(headers, context.req.raw, { origins, mode });
-  time(context, headers, description);
+  const timing = timingOf(context, description);
+  if (timing !== undefined) headers.append('Server-Timing', timing);
 }
 
 /** A preflight is nobody's request, so nobody is told what is left of its limit. */
@@ -144,13 +146,12 @@ function fieldsOf({ decided, snapshot }: Description): Fields {
   return decided.isPreflight ? {} : limitFields(decided.verdict.policies, { mode, cost, nowMs: Date.now() });
 }
 
-function time<E extends LimiterEnv>(
+function timingOf<E extends LimiterEnv>(
   context: Context<E>,
-  headers: Headers,
   { decided, decidedInMs }: Description,
-): void {
-  if (context.env.SERVER_TIMING !== 'true') return;
-  headers.append('Server-Timing', `limiter;desc="${decided.verdict.source}";dur=${decidedInMs.toFixed(2)}`);
+): string | undefined {
+  if (context.env.SERVER_TIMING !== 'true') return undefined;
+  return `limiter;desc="${decided.verdict.source}";dur=${decidedInMs.toFixed(2)}`;
 }
 
 /** The response's headers; a response that came from `fetch` has immutable ones, and is copied with its body still streaming. */

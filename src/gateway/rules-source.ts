@@ -12,6 +12,8 @@ export interface Snapshot {
   readonly matcher: Matcher;
   /** Finds what counts a preflight where the ruleset has no flood tier. */
   readonly preflights: Matcher;
+  /** The attributes that a rule asks about or counts by. */
+  readonly attributes: ReadonlySet<string>;
   /** Where the ruleset came from; `bundled` is the one deployed with the code. */
   readonly source: 'bundled';
   /** The largest cost that the ruleset gives any request, in units. */
@@ -37,6 +39,7 @@ export function bundledSnapshot(ruleset: Ruleset, seed = ''): Snapshot {
     version: { activation: 0, builtAtMs: ruleset.builtAtMs },
     matcher: new Matcher(ruleset, { seed: seedOf(seed) }),
     preflights: preflightMatcher(ruleset),
+    attributes: new Set(ruleset.rules.flatMap(({ path, per }) => [...path.map(({ key }) => key), ...per])),
     source: 'bundled',
     largestCost: Math.max(1, ...ruleset.costs.map(({ cost }) => cost)),
     isOpen: (path) => !closedRoutes.includes(undefined) && table.matching(normalisePath(path)).length === 0,
