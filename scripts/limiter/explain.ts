@@ -1,10 +1,12 @@
 /**
- * `limiter explain FILE --attr key=value ...`: which rules match a request, which win and why, and what they count on.
+ * `limiter explain FILE --attr key=value ...`: which rules match a request, which win and why, what they count on, and how
+ * much more than its limit each could admit.
  *
  * The request is resolved as the gateway would: a raw API key is hashed and looked up in the static directory, and a key that
  * is not there leaves the caller to its address, unless the file says that unknown keys are subjects.
  */
 import { type Command, InvalidArgumentError } from 'commander';
+import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
 import { type Explanation, explain, type PolicyExplanation } from '../../src/policy/explain.ts';
 import { type Facts, Matcher } from '../../src/policy/match.ts';
 import { normalisePath } from '../../src/policy/route-pattern.ts';
@@ -25,8 +27,24 @@ Examples:
 interface Options {
   readonly attr?: ReadonlyMap<string, string>;
   readonly cost?: number;
+  readonly isolates: number;
+  readonly blindIsolates: number;
   readonly json?: boolean;
 }
+
+/** A policy with its worst cases: none where nothing is counted, nor in shadow, which decides nothing. */
+interface BoundedPolicy extends PolicyExplanation {
+  readonly bound: Bound | undefined;
+}
+
+interface BoundedExplanation extends Explanation {
+  readonly topology: Topology;
+  readonly policies: readonly BoundedPolicy[];
+}
+
+/** A caller that is busy in one place: the isolates that serve it there, and as many more that meet an owner's silence unprepared. */
+const ISOLATES = 4;
+const BLIND_ISOLATES = 4;
 
 /** The caller's address where none is given: from a range that documentation may use. */
 const SAMPLE_ADDRESS = '203.0.113.1';
@@ -34,11 +52,18 @@ const SAMPLE_ADDRESS = '203.0.113.1';
 export function explainCommand(finish: (exitCode: number) => void): Command {
   return command(
     'explain',
-    'Shows which rules a request meets, which of them win and why, and what they count on.',
+    'Shows which rules a request meets, which of them win and why, what they count on, and their worst cases.',
   )
     .argument('<file>', 'a rule file (YAML or JSON)')
     .option('--attr <key=value>', 'an attribute of the request; may be repeated', collectAttribute)
-    .option('--cost <n>', "what the request costs, in place of the file's costs", parseCost)
+    .option('--cost <n>', "what the request costs, in place of the file's costs", parseCount)
+    .option('--isolates <n>', 'how many isolates the worst cases are for', parseIsolates, ISOLATES)
+    .option(
+      '--blind-isolates <n>',
+      'how many more that the owner had never answered when it fell silent',
+      parseCount,
+      BLIND_ISOLATES,
+    )
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, options: Options) => {
@@ -50,7 +75,7 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
       }
       const facts = factsOf(rules.ruleset, options.attr ?? new Map());
       const found = explain(new Matcher(rules.ruleset, { seed: 0 }), facts);
-      const explanation = { ...found, cost: options.cost ?? found.cost };
+      const explanation = withBounds({ ...found, cost: options.cost ?? found.cost }, rules.ruleset, options);
       console.log(options.json ? JSON.stringify(explanation, undefined, 2) : textOf(explanation, facts));
     });
 }
@@ -66,11 +91,31 @@ function collectAttribute(
   return new Map([...known, [key, text.slice(at + 1)]]);
 }
 
-function parseCost(text: string): number {
-  const cost = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(cost))
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count))
     throw new InvalidArgumentError('wants a whole number from 0.');
-  return cost;
+  return count;
+}
+
+function parseIsolates(text: string): number {
+  const isolates = parseCount(text);
+  if (isolates === 0) throw new InvalidArgumentError('wants a whole number from 1.');
+  return isolates;
+}
+
+function withBounds(
+  explanation: Explanation,
+  { costs }: Ruleset,
+  { isolates, blindIsolates }: Options,
+): BoundedExplanation {
+  const largestCost = Math.max(1, explanation.cost, ...costs.map(({ cost }) => cost));
+  const topology = { isolates, blindIsolates, largestCost };
+  const policies = explanation.policies.map((policy) => ({
+    ...policy,
+    bound: policy.shadow ? undefined : boundOf(policy.rule, topology),
+  }));
+  return { ...explanation, topology, policies };
 }
 
 function factsOf(ruleset: Ruleset, given: ReadonlyMap<string, string>): Facts {
@@ -109,7 +154,7 @@ function refuseUnknown(ruleset: Ruleset, names: readonly string[]): void {
   }
 }
 
-function textOf(explanation: Explanation, facts: Facts): string {
+function textOf(explanation: BoundedExplanation, facts: Facts): string {
   const { domain, route, cost, unmatched, policies } = explanation;
   const attributes = Object.entries(facts.attributes).map(([key, value]) => `${key}=${value}`);
   return [
@@ -120,7 +165,7 @@ function textOf(explanation: Explanation, facts: Facts): string {
   ].join('\n');
 }
 
-function policyLines(policy: PolicyExplanation): readonly string[] {
+function policyLines(policy: BoundedPolicy): readonly string[] {
   const mode = policy.shadow
     ? 'shadow'
     : policy.rule.scope === 'local'
@@ -133,6 +178,7 @@ function policyLines(policy: PolicyExplanation): readonly string[] {
     `  wins: ${policy.title}`,
     ...(rivals.length === 0 ? ['  no other rule of this policy matches'] : rivals),
     ...countedLines(policy),
+    ...boundLines(policy),
   ];
 }
 
@@ -150,4 +196,10 @@ function countedLines({ counted, rule }: PolicyExplanation): readonly string[] {
     `  held by: ${holder}`,
     ...(isLocal ? [] : [`  without an answer: ${unanswered}`]),
   ];
+}
+
+function boundLines({ bound }: BoundedPolicy): readonly string[] {
+  return bound === undefined
+    ? []
+    : ['  worst cases:', ...bound.sentences.map((sentence) => `    ${sentence}`)];
 }

@@ -162,7 +162,7 @@ describe('measured: never above it, and in the worst case not far below', () => 
     const isolates = [...(await told(world, topology.isolates))];
     for (let at = 0; at < topology.blindIsolates; at += 1) isolates.push(world.isolate());
     world.network = down;
-    const forMs = 10 * SECOND_MS;
+    const forMs = 4 * SECOND_MS;
     const units = await flood(world, isolates, [rule], forMs, topology.largestCost);
     const most = unitsIn(boundOf(rule.rule, topology)!.fallback, forMs);
     expect(units).toBeLessThanOrEqual(most);

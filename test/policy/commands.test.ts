@@ -73,6 +73,7 @@ test.each([
   [['explain', DEFAULT, '--attr', 'path=/a', '--attr', 'route=/b'], /give one of them/],
   [['explain', DEFAULT, '--cost', '-1'], /wants a whole number/],
   [['explain', DEFAULT, '--cost', '1.5'], /wants a whole number/],
+  [['explain', DEFAULT, '--isolates', '0'], /wants a whole number from 1/],
   [['no-such-command'], /unknown command/],
 ])('limiter %j ends with 2 and a sentence', async (args, sentence) => {
   const { code, stdout, stderr } = await limiter(...args);
@@ -122,6 +123,18 @@ describe('limiter explain', () => {
     expect(stdout).toContain('cost 3');
     expect(stdout).toContain('wins: tier=anonymous: 30 per 1m');
     expect(stdout).toContain('counts per: remote_address=203.0.113.1');
+  });
+
+  test('prices what each winner could admit above its limit, and shadow rules not at all', async () => {
+    const asked = ['--attr', 'api_key=demo_free_key', '--isolates', '2', '--blind-isolates', '0'];
+    const { stdout } = await limiter('explain', DEFAULT, ...asked);
+    expect(stdout).toMatch(
+      /^ {4}owner silent, with 2 isolates that it told their shares: at most \d+ units/m,
+    );
+    const { policies, topology } = JSON.parse((await limiter('explain', DEFAULT, ...asked, '--json')).stdout);
+    expect(topology).toMatchObject({ isolates: 2, blindIsolates: 0 });
+    for (const { shadow, bound } of policies) expect(bound !== undefined).toBe(!shadow);
+    expect(policies[0].bound.fallback.rateFactor).toBe(1.2);
   });
 
   test('an invalid file ends with 1', async () => {
