@@ -94,6 +94,14 @@ describe('F01, F03 whatever an owner does, the request is settled once, in time,
     }
   });
 
+  test('what a request has begun is kept alive, though its client may go away', async () => {
+    const { world, isolate } = await start();
+    const request = isolate.send([fixed(5)]);
+    expect(isolate.unfinished).toBe(1);
+    await world.time.settle(request);
+    expect(isolate.unfinished).toBe(0);
+  });
+
   test('F07 a gate that is made and never asked does nothing at all', async () => {
     const world = new World({ network: down });
     world.isolate();
@@ -108,6 +116,7 @@ describe('deadlines', () => {
     expect(await isolate.ask([fixed(5)])).toMatchObject({ source: 'owner', tookMs: 991 });
     const { isolate: other } = await start({ warm: [], network: stalled });
     expect(await other.ask([fixed(5)])).toMatchObject({ source: 'fallback', tookMs: 1_000 });
+    expect(await other.ask([fixed(5)])).toMatchObject({ source: 'fallback', tookMs: 150 });
   });
 
   test("later ones have the rule file's deadline", async () => {
