@@ -2,6 +2,7 @@
  * Two loads. `fullLoad` keeps every connection busy and asks how much gets through; `steadyLoad` sends on a fixed schedule,
  * whatever the server does, and asks how long each request took.
  */
+import { FailureError } from '../command.ts';
 import { Connection } from './connection.ts';
 
 export interface FullLoadOptions {
@@ -35,7 +36,7 @@ export async function fullLoad({
       keepBusy(connection, done);
     });
   };
-  await onConnections({ port, count: connections }, (opened) =>
+  await onConnections({ port, count: connections, seconds }, (opened) =>
     Promise.all(opened.map((connection) => new Promise<void>((done) => keepBusy(connection, done)))),
   );
   const total = [...statuses.values()].reduce((sum, count) => sum + count, 0);
@@ -69,7 +70,7 @@ export async function steadyLoad(options: SteadyLoadOptions): Promise<SteadyLoad
   const startWhenOpen = Promise.withResolvers<void>();
   let waiting = ports.length;
   const results = ports.map((port, index) =>
-    onConnections({ port, count: connections }, (opened) => {
+    onConnections({ port, count: connections, seconds }, (opened) => {
       waiting -= 1;
       if (waiting === 0) startWhenOpen.resolve();
       return lanes[index]!.over(opened);
@@ -150,19 +151,27 @@ class Lane {
 interface Connections {
   readonly port: number;
   readonly count: number;
+  /** How long the work is meant to take. */
+  readonly seconds: number;
 }
 
-/** Opens the connections, works with them and closes them; fails as soon as one of them breaks. */
+/** A server that lets a request wait this long beyond the end of a load has lost it. */
+const PATIENCE_SECONDS = 10;
+
+/** Opens the connections, works with them and closes them; fails as soon as one of them breaks, or when a response never comes. */
 async function onConnections<T>(
-  { port, count }: Connections,
+  { port, count, seconds }: Connections,
   work: (opened: readonly Connection[]) => Promise<T>,
 ): Promise<T> {
   const broken = Promise.withResolvers<never>();
   const open = () => Connection.open(port, broken.reject);
   const opened = await Promise.all(Array.from({ length: count }, open));
+  const lost = new FailureError(`port ${port} left a request without an answer for ${PATIENCE_SECONDS} s`);
+  const patience = setTimeout(() => broken.reject(lost), (seconds + PATIENCE_SECONDS) * 1_000);
   try {
     return await Promise.race([work(opened), broken.promise]);
   } finally {
+    clearTimeout(patience);
     for (const connection of opened) connection.close();
   }
 }
