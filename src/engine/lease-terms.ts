@@ -1,0 +1,105 @@
+/**
+ * How much of a counter one holder is lent.
+ *
+ * A lease has a part of the counter's rate, as large as the holder's part of the demand, and room for the units that arrive together.
+ * So in steady state a holder lives on its rate, asks a few times a second at most, and the owner's own bucket is there for
+ * newcomers and for whoever runs short. All parts of the rate add up to at most the rate, and all rooms leave the owner at least half.
+ *
+ * When demand exceeds the rate and the bucket is nearly empty, there is nothing left but the rate to share out: the terms are then
+ * *scarce*, and a holder that runs dry denies by itself until its next renewal, instead of asking in vain.
+ */
+import type { Limit } from '../core/decision.ts';
+import { capacity } from '../core/decision.ts';
+import { RECHECKS_PER_SECOND } from './deny-memory.ts';
+import type { LeaseGrant } from './lease.ts';
+
+/** A slice is at least this long: a few round trips, or renewals would overtake each other. */
+const SLICE_MS_MIN = 50;
+
+/** How often a holder that has enough asks again: twice in the life of its lease, so that one lost message ends none. */
+const CALM_RENEWAL_MS = 500;
+const LIFE_MS = 1_000;
+
+/** Room for what arrives while a renewal is late, in seconds of demand. */
+const ROOM_SECONDS = 0.4;
+
+/** A holder is lent a little more rate than it last needed, so that it can show that it needs more. */
+const RATE_MARGIN = 1.1;
+
+/** Demand is an estimate; a tenth above the rate may be noise. */
+const OVERLOAD = 1.1;
+
+/** Nearly empty: what is left is a tenth of what comes in a slice. */
+const EMPTY_SLICES = 0.1;
+
+/** At most half of what is left at once, in proportion to demand: a geometric share always leaves something for the next holder. */
+const PART_OF_LEVEL = 0.5;
+
+export interface LeaseAsk {
+  readonly limit: Limit;
+  /** Units in the owner's own bucket now. */
+  readonly level: number;
+  /** Rate and room lent to others. */
+  readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
+  /** Units in the asking holder's hands. */
+  readonly held: number;
+  /** The smallest useful lease: the cost of the request that asks. */
+  readonly cost: number;
+  readonly demand: {
+    /** The asking holder's. */
+    readonly unitsPerSecond: number;
+    readonly totalUnitsPerSecond: number;
+    readonly holders: number;
+  };
+  /** Until the window ends, for a window; else infinite. */
+  readonly lifeMsMax: number;
+}
+
+/** `undefined` when there is nothing worth lending. */
+export function leaseTerms(ask: LeaseAsk): LeaseGrant | undefined {
+  const { limit, level, demand, held } = ask;
+  const holders = Math.max(1, demand.holders);
+  const share = Math.min(
+    1,
+    demand.unitsPerSecond / Math.max(demand.totalUnitsPerSecond, demand.unitsPerSecond, 1e-9),
+  );
+  const sliceMs = Math.max(SLICE_MS_MIN, (holders / RECHECKS_PER_SECOND) * 1_000);
+  const unitsPerMs = limit.algorithm === 'token_bucket' ? lentRate(ask, share) : 0;
+  const room = lentRoom(ask, { share, holders, sliceMs, unitsPerMs });
+  if (room < Math.max(1, ask.cost)) return undefined;
+  const part = Math.max(share, 1 / holders) * PART_OF_LEVEL;
+  const units = Math.max(0, Math.min(room - held, level * part));
+  const isScarce = isOverloaded(ask, sliceMs);
+  const renewInMs = isScarce ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
+  const lifeMs = Math.min(ask.lifeMsMax, Math.max(LIFE_MS, 2 * renewInMs));
+  if (unitsPerMs === 0 && units + held < 1) return undefined;
+  return { units, unitsPerMs, capacity: room, lifeMs, renewInMs, isScarce };
+}
+
+function lentRate({ limit, lentToOthers, demand }: LeaseAsk, share: number): number {
+  const rate = limit.quota / limit.windowMs;
+  const wanted = (demand.unitsPerSecond * RATE_MARGIN) / 1_000;
+  return Math.max(0, Math.min(rate * share, wanted, rate - lentToOthers.unitsPerMs));
+}
+
+interface Slice {
+  readonly share: number;
+  readonly holders: number;
+  readonly sliceMs: number;
+  readonly unitsPerMs: number;
+}
+
+function lentRoom(
+  { limit, lentToOthers, demand, cost }: LeaseAsk,
+  { share, holders, sliceMs, unitsPerMs }: Slice,
+): number {
+  const free = capacity(limit) - lentToOthers.capacity;
+  const useful = Math.max(demand.unitsPerSecond * ROOM_SECONDS, 2 * unitsPerMs * sliceMs);
+  const fair = Math.max(share, 1 / holders) * capacity(limit) * PART_OF_LEVEL;
+  return Math.min(free, Math.max(1, cost, Math.min(useful, free / 2, fair)));
+}
+
+function isOverloaded({ limit, level, demand }: LeaseAsk, sliceMs: number): boolean {
+  const rate = limit.quota / limit.windowMs;
+  return demand.totalUnitsPerSecond > rate * 1_000 * OVERLOAD && level < rate * sliceMs * EMPTY_SLICES;
+}
