@@ -94,6 +94,15 @@ describe('when it is written', () => {
   });
 });
 
+test('G09 an hourly limit is one of an hour: six idle minutes and an eviction do not lift it', async () => {
+  const desk = new Desk();
+  const five = [winner({ quota: 5, windowMs: HOUR_MS, algorithm: 'fixed_window' })];
+  desk.admitted(five, 5);
+  await desk.wait(6 * MINUTE_MS);
+  desk.owner.restart();
+  expect(desk.ask(five).outcome).toBe('denied');
+});
+
 describe('blocks', () => {
   const callers = Array.from({ length: 200 }, (_, at) =>
     winner({ caller: `${at}`, quota: 10, windowMs: HOUR_MS }),
@@ -141,7 +150,7 @@ describe('what is read back', () => {
     expect(stored?.counters.map(({ id }) => id)).toEqual(['of format 0', 'of format 1', 'of format 2']);
   });
 
-  test('nothing without the owner row, and nothing from rows that are none of ours', () => {
+  test('G07 nothing without the owner row, and nothing from rows that are none of ours', () => {
     expect(restore([])).toBeUndefined();
     expect(restore([['block:0', block(1, 'a')]])).toBeUndefined();
     expect(restore([['owner', { ...header, format: 9 }]])).toBeUndefined();
