@@ -348,7 +348,7 @@ describe('failure mode', () => {
 
   test('two silent owners: what one bucket took goes back when the other denies', async () => {
     const wide = fixed(100, { policy: 'wide', owner: 'wide', blindShare: 1 });
-    const none = fixed(1, { policy: 'none', owner: 'none' });
+    const none = fixed(2, { policy: 'none', owner: 'none' });
     const { world, isolate } = await start({ warm: [wide, none], network: stalled });
     for (let at = 0; at < 20; at += 1) {
       expect((await isolate.ask([wide, none])).outcome).toBe('denied');

@@ -73,10 +73,11 @@ describe('a request on a healthy network', () => {
   });
 
   test('A21 is told the longest wait of the policies that deny it, by the owner and from memory', async () => {
-    const { isolate } = start();
+    const { world, isolate } = start();
     const hour = fixed(1, { policy: 'hour' });
     const day = fixed(1, { policy: 'day', windowMs: 24 * HOUR_MS });
-    const [, first, remembered] = await askTimes(isolate, [hour, day], 3);
+    await world.isolate().ask([hour, day]);
+    const [first, remembered] = await askTimes(isolate, [hour, day], 2);
     expect(first).toMatchObject({ outcome: 'denied', source: 'owner' });
     expect(first?.retryAfterMs).toBeGreaterThan(23 * HOUR_MS);
     expect(remembered).toMatchObject({ outcome: 'denied', source: 'deny_memory' });
@@ -120,11 +121,12 @@ describe('deny memory', () => {
     const { world, isolate } = start();
     const rule = fixed(1);
     await askTimes(isolate, [rule], 2);
+    const before = world.calls.length;
     for (let time = 0; time < 10; time += 1) {
       expect((await isolate.ask([rule], { cost: 0 })).source).toBe('owner');
       expect((await isolate.ask([rule])).source).toBe('deny_memory');
     }
-    expect(world.calls).toHaveLength(2 + 10);
+    expect(world.calls).toHaveLength(before + 10);
   });
 
   test('a smaller request that is admitted makes a larger one wait for its units too', async () => {
@@ -342,6 +344,7 @@ describe('several owners', () => {
   test('one after the other they have one deadline together', async () => {
     const { world, isolate } = start();
     await askTimes(isolate, [user, organisation], 2);
+    await world.time.advance(2 * SECOND_MS);
     world.network = stalled;
     const verdict = await isolate.ask([user, organisation]);
     expect(world.callsTo('user')).toHaveLength(3);

@@ -13,7 +13,7 @@ function known(limit: LimitOptions, report: Partial<CounterReport>) {
     activeHolders: 1,
     share: 1,
   } as const;
-  all.learn({ ...base, limit: limitOf(limit), ...report }, 1_000);
+  all.learn({ ...base, limit: limitOf(limit), ...report } as CounterReport, 1_000);
   return (afterMs: number) => all.level('c', 1_000 + afterMs);
 }
 
@@ -41,7 +41,8 @@ test('a debt that its owner has charged since is taken off, and has to be refill
   const all = new Known();
   const limit = limitOf({ quota: 60, burst: 10 });
   const decision = { outcome: 'allowed', delayMs: 0 } as const;
-  all.learn({ id: 'c', decision, limit, remaining: 3, resetMs: 7_000, activeHolders: 1, share: 1 }, 0);
+  const report = { id: 'c', decision, limit, remaining: 3, resetMs: 7_000, activeHolders: 1, share: 1 };
+  all.learn(report as CounterReport, 0);
   all.charged('c', 5);
   all.charged('of another', 5);
   expect([0, 2_000, 3_000, 11_999, 12_000].map((atMs) => all.level('c', atMs)?.remaining)).toEqual([
