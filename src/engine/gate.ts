@@ -67,10 +67,10 @@ export class Gate {
   /** Everything that owners decide, or what stands in for them. */
   async #decideOwned(request: GateRequest, background: Background): Promise<Owned> {
     const winners = request.enforced.filter((winner) => !isLocal(winner));
-    const denial = this.#owners.remembered(winners, request.cost);
-    if (denial !== undefined) {
+    const denials = this.#owners.remembered(winners, request.cost);
+    if (denials.length > 0) {
       this.#ports.count('deny_memory_hit');
-      return { reports: this.#reports(winners, [], denial, request.cost), shadowDenied: [] };
+      return { reports: this.#reports(winners, [], denials, request.cost), shadowDenied: [] };
     }
     const { deciding, shadowOnly } = groupByOwner(
       winners,
@@ -79,7 +79,7 @@ export class Gate {
     if (deciding.length + shadowOnly.length === 0) return NOTHING_OWNED;
     const ask = this.#newAsk(request);
     const asked = await this.#askInPhases(deciding, ask, background);
-    const waited = asked.map(({ result }) => result).find((result) => result?.kind === 'remembered');
+    const waited = asked.flatMap(({ result }) => (result?.kind === 'remembered' ? result.denials : []));
     const answered = this.#reports(winners, asked, waited, request.cost);
     const isDenied = worstOutcome(answered) !== 'allowed';
     const substituted = this.#settlement.settle(asked, { ask, request, isDenied }, background);
@@ -122,7 +122,7 @@ export class Gate {
   #reports(
     winners: readonly Winner[],
     asked: readonly Asked[],
-    denial: Remembered | undefined,
+    denials: readonly Remembered[],
     cost: number,
   ) {
     const answers = new Map<string, CounterReport>();
@@ -131,7 +131,8 @@ export class Gate {
       for (const report of result.answer.counters) answers.set(report.id, report);
     }
     return winners.map((winner): PolicyReport => {
-      if (denial?.winner === winner) return this.#rememberedReport(denial, cost);
+      const denial = denials.find((each) => each.winner === winner);
+      if (denial !== undefined) return this.#rememberedReport(denial, cost);
       const answer = answers.get(winner.counterId);
       return answer === undefined ? this.#knownReport(winner) : answeredReport(winner, answer);
     });

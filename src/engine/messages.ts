@@ -71,6 +71,8 @@ export interface CounterReport {
   readonly remaining: number;
   /** Until the full quota is back if nothing more is sent. */
   readonly resetMs: number;
+  /** How long until the same question would fit again if nothing more is charged; 0 when it would fit at once. */
+  readonly fitsAgainInMs: number;
   /** Isolates that asked for this counter lately. */
   readonly activeHolders: number;
   /** The asking isolate's part of the counter's demand, 0 to 1. */

@@ -143,7 +143,9 @@ export class Owner {
     countDemand(counters, decisions, { holder: call.holder, cost: question.cost, nowMs: clock.logicalMs });
     const answer = {
       outcome: isCharged ? outcome : 'denied',
-      counters: counters.map(({ counter }, at) => report(counter, decisions[at]!, call.holder, clock)),
+      counters: counters.map(({ counter }, at) =>
+        report(counter, decisions[at]!, { question, holder: call.holder, clock }),
+      ),
     } as const;
     if (isCharged && question.cost > 0)
       this.#questions.record(question.id, { answer, charges }, clock.logicalMs);
@@ -232,15 +234,24 @@ function countDemand(
   }
 }
 
-function report(counter: Counter, decision: Decision, holder: string, clock: LogicalClock): CounterReport {
+interface Asking {
+  readonly question: Question;
+  readonly holder: string;
+  readonly clock: LogicalClock;
+}
+
+function report(counter: Counter, decision: Decision, { question, holder, clock }: Asking): CounterReport {
   const { limit, state, demand } = counter;
-  const left = Math.floor(available(limit, state, nowMsFor(limit, clock)));
+  const nowMs = nowMsFor(limit, clock);
+  const again = decide(limit, state, question.cost, nowMs).decision;
+  const left = Math.floor(available(limit, state, nowMs));
   return {
     id: counter.id,
     decision,
     limit,
     remaining: Math.min(Math.max(left, 0), capacity(limit)),
     resetMs: Math.max(0, restInMs(counter, clock)),
+    fitsAgainInMs: again.outcome === 'denied' ? again.retryAfterMs : 0,
     activeHolders: demand.activeHolders,
     share: demand.share(holder, clock.logicalMs),
   };

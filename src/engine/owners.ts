@@ -53,8 +53,8 @@ export interface Asked {
 
 export type GroupResult =
   | { readonly kind: 'answered'; readonly answer: Answer }
-  /** Another request's denial settled it while it waited for a place. */
-  | ({ readonly kind: 'remembered' } & Remembered)
+  /** Denials of other requests settled it while it waited for a place. */
+  | { readonly kind: 'remembered'; readonly denials: readonly Remembered[] }
   | { readonly kind: 'unanswered'; readonly late?: Promise<Answer | undefined> };
 
 export class Owners {
@@ -70,7 +70,10 @@ export class Owners {
     this.#ports = ports;
     this.#nowMs = nowMs;
     this.#inquiries = new Inquiries({ ports, fleet: new FleetBreaker(), known: this.known, holder, nowMs });
-    this.#links = new BoundedMap(LINKS_MAX, (link) => this.#debtLost(link.debts.size));
+    this.#links = new BoundedMap(LINKS_MAX, (link) => {
+      this.#debtLost(link.debts.size);
+      this.#giveBackLost(link.voids.charged);
+    });
   }
 
   link(owner: OwnerRef): OwnerLink {
@@ -78,7 +81,7 @@ export class Owners {
     if (known !== undefined) return known;
     const link = new OwnerLink({
       onDebtLost: (count) => this.#debtLost(count),
-      onGiveBackLost: (count) => this.#ports.count('give_back_lost', count),
+      onGiveBackLost: (count) => this.#giveBackLost(count),
     });
     this.#links.set(owner.name, link);
     return link;
@@ -90,16 +93,15 @@ export class Owners {
     return level !== undefined && level.remaining < cost;
   }
 
-  /** The remembered denial among these counters that lasts longest: no earlier retry would be admitted. */
-  remembered(winners: readonly Winner[], cost: number): Remembered | undefined {
+  /** What is remembered as denied among these counters. */
+  remembered(winners: readonly Winner[], cost: number): readonly Remembered[] {
     const nowMs = this.#nowMs();
-    let longest: Remembered | undefined;
+    const denials: Remembered[] = [];
     for (const winner of winners) {
       const retryAfterMs = this.denyMemory.retryAfterMs(winner.counterId, cost, nowMs);
-      if (retryAfterMs !== undefined && retryAfterMs > (longest?.retryAfterMs ?? 0))
-        longest = { winner, retryAfterMs };
+      if (retryAfterMs !== undefined) denials.push({ winner, retryAfterMs });
     }
-    return longest;
+    return denials;
   }
 
   async ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
@@ -112,8 +114,8 @@ export class Owners {
       const leftMs = untilMs - this.#nowMs();
       if (leftMs <= 0) return { kind: 'unanswered' };
       await this.#ports.timer(Math.min(LOOK_AGAIN_MS, leftMs)).done;
-      const denial = this.remembered(group.enforced, ask.cost);
-      if (denial !== undefined) return { kind: 'remembered', ...denial };
+      const denials = this.remembered(group.enforced, ask.cost);
+      if (denials.length > 0) return { kind: 'remembered', denials };
     }
     const waitMs = untilMs - this.#nowMs();
     if (waitMs <= 0) return { kind: 'unanswered' };
@@ -171,16 +173,21 @@ export class Owners {
     for (const report of counters) this.known.learn(report, this.#nowMs());
   }
 
-  #remember({ id, decision, limit, activeHolders }: CounterReport, cost: number): void {
+  /** A denial is remembered, and so is an allowance that took the last: the next request need not ask to be denied. */
+  #remember({ id, decision, limit, fitsAgainInMs, activeHolders }: CounterReport, cost: number): void {
     // A charge moves the time that was told. A peek charges nothing, and says nothing about what was denied.
     if (decision.outcome === 'allowed' && cost > 0) this.denyMemory.forget(id);
-    if (decision.outcome !== 'denied') return;
-    const { retryAfterMs } = decision;
+    const retryAfterMs = decision.outcome === 'denied' ? decision.retryAfterMs : fitsAgainInMs;
+    if (decision.outcome === 'impossible' || retryAfterMs === 0) return;
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
   }
 
   #debtLost(debts: number): void {
     if (debts > 0) this.#ports.count('debt_lost', debts);
+  }
+
+  #giveBackLost(giveBacks: number): void {
+    if (giveBacks > 0) this.#ports.count('give_back_lost', giveBacks);
   }
 }
 

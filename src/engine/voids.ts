@@ -31,8 +31,9 @@ export class Voids {
     this.#expire(nowMs);
   }
 
-  has(questionId: string): boolean {
-    return this.#voids.has(questionId);
+  /** How many of them are known to have been charged. */
+  get charged(): number {
+    return [...this.#voids.values()].filter(({ isCharged }) => isCharged).length;
   }
 
   /** The ids that the next message is to carry. */
