@@ -2,12 +2,20 @@
  * What an owner did lately, by the id under which it was asked: so that a repeated message does nothing twice, and a charge can be
  * taken back once, even when the request to take it back overtakes the question.
  *
- * It lives in memory: an owner that loses it has lost at most a second of charges as well.
+ * It lives in memory. What must also hold after an eviction is listed by `recent`, stored with the counters and restored: a debt is
+ * repeated for minutes, and its charge outlives the memory that it was made in. Questions are not stored, for they are repeated only
+ * over a lost connection: one whose answer is lost with the owner may be charged twice, and its give-back finds nothing to take back
+ * (the isolate counts it: `engine/voids`).
  */
 
 export interface LedgerBounds {
   readonly keepMs: number;
   readonly entriesMax: number;
+}
+
+export interface Recent {
+  readonly id: string;
+  readonly atMs: number;
 }
 
 interface Entry<Outcome> {
@@ -31,6 +39,21 @@ export class Ledger<Outcome> {
 
   record(id: string, outcome: Outcome, nowMs: number): void {
     this.#put(id, { atMs: nowMs, outcome });
+  }
+
+  /** What is still kept, in order of time. */
+  recent(nowMs: number): Recent[] {
+    const recent: Recent[] = [];
+    for (const [id, { atMs }] of this.#entries) {
+      if (nowMs - atMs <= this.#bounds.keepMs) recent.push({ id, atMs });
+    }
+    return recent;
+  }
+
+  /** How long until nothing is kept any more. */
+  restInMs(nowMs: number): number {
+    const newest = this.recent(nowMs).at(-1);
+    return newest === undefined ? 0 : newest.atMs + this.#bounds.keepMs - nowMs;
   }
 
   /** Marks the id as taken back, whether or not its question has come; answers what there was to take back. */

@@ -12,7 +12,7 @@ import { capacity, type Decision } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { type Counter, Counters, nowMsFor, restInMs } from './counters.ts';
 import { Demand } from './demand.ts';
-import { Ledger } from './ledger.ts';
+import { Ledger, type Recent } from './ledger.ts';
 import {
   type Answer,
   type CounterReport,
@@ -50,6 +50,8 @@ export interface StoredOwner {
   readonly clock: LogicalClock;
   readonly version: Version;
   readonly counters: readonly StoredCounter[];
+  /** Debts charged lately, in order of time: their charge was stored, so a repeated one must find its id. */
+  readonly debts: readonly Recent[];
 }
 
 export interface StoredCounter {
@@ -62,8 +64,8 @@ export interface StoredCounter {
 export interface OwnerOptions {
   readonly incarnation: string;
   readonly countersMax: number;
-  /** Told of every counter whose stored form is now out of date, and for how long what it says, new or stored, will matter. */
-  readonly onChanged: (counter: Counter, restInMs: number) => void;
+  /** Told of each counter or debt whose stored form is out of date, and for how long what it says, new or stored, will matter. */
+  readonly onChanged: (changed: { readonly id: string }, restInMs: number) => void;
   readonly onDisplaced: () => void;
 }
 
@@ -84,6 +86,9 @@ export class Owner {
     for (const { id, limit, state, version } of stored?.counters ?? []) {
       this.#counters.restore({ id, limit, state, version, demand: new Demand() });
     }
+    // What was written before the raw clock stepped back, and not since, may still lie in its future.
+    this.#counters.stepBack(this.#clock);
+    for (const { id, atMs } of stored?.debts ?? []) this.#debts.record(id, 'charged', atMs);
   }
 
   get clock(): LogicalClock {
@@ -98,6 +103,11 @@ export class Owner {
     return this.#counters.values();
   }
 
+  /** The debts whose ids still matter, in order of time. */
+  debts(): readonly Recent[] {
+    return this.#debts.recent(this.#clock.logicalMs);
+  }
+
   /** Reads, decides and changes in one go. */
   handle(call: OwnerCall, rawMs: number): OwnerReply {
     const clock = this.#now(rawMs);
@@ -105,6 +115,7 @@ export class Owner {
     for (const debt of call.debts ?? []) {
       if (this.#debts.find(debt.id) !== undefined) continue;
       this.#debts.record(debt.id, 'charged', clock.logicalMs);
+      this.#options.onChanged(debt, DEBTS.keepMs);
       // A debt may be from before the ruleset that the message speaks of, so it never changes a counter's numbers.
       const counter = this.#obtain({ id: debt.counterId, limit: debt.limit, version: UNDATED }, clock);
       const { limit, state } = counter;
@@ -124,9 +135,10 @@ export class Owner {
     for (const counter of this.#counters.sweep(clock)) this.#changed(counter, clock);
   }
 
-  /** How long until no counter says anything any more; 0 when the owner can be forgotten. */
+  /** How long until no counter and no debt says anything any more; 0 when the owner can be forgotten. */
   restInMs(rawMs: number): number {
-    return this.#counters.restInMs(this.#now(rawMs));
+    const clock = this.#now(rawMs);
+    return Math.max(this.#counters.restInMs(clock), this.#debts.restInMs(clock.logicalMs));
   }
 
   #answer(question: Question, call: OwnerCall, clock: LogicalClock): Answer {

@@ -6,12 +6,14 @@
  * ten, so nothing is gained by spending a little and waiting to be forgotten. What a crash loses is therefore at most one second of
  * charges and five seconds of refill.
  *
- * Counters are packed in a fixed number of blocks by a hash of their id, one stored row a block, so that a busy shared owner pays for
- * a few rows a second and not for one a counter.
+ * Counters, and the debts lately charged, are packed in a fixed number of blocks by a hash of their id, one stored row a block: so a
+ * caller's own owner writes one row at a time, and a busy shared owner a few and not one a counter. Each row bears the owner's clock
+ * and version as they were when it was written; the newest of them are the owner's.
  */
 import type { LogicalClock } from '../core/clock.ts';
-import type { Version } from '../policy/ruleset.ts';
+import { isNewer, type Version } from '../policy/ruleset.ts';
 import { type Counter, restInMs } from './counters.ts';
+import type { Recent } from './ledger.ts';
 import { isReadable } from './messages.ts';
 import type { StoredCounter, StoredOwner } from './owner.ts';
 
@@ -19,27 +21,24 @@ export const STORAGE_FORMAT = 1;
 export const WRITE_INTERVAL_MS = 1_000;
 export const REST_UNWRITTEN_MS = 5_000;
 
-const HEADER_KEY = 'owner';
+/** The newest debts that a block remembers: 15 kB of a row. More are only charged twice if the owner is evicted as well. */
+export const DEBTS_PER_BLOCK_MAX = 256;
+
 const BLOCK_PREFIX = 'block:';
 
-interface StoredHeader {
+interface StoredBlock extends StoredOwner {
   readonly format: number;
-  readonly clock: LogicalClock;
-  readonly version: Version;
-}
-
-interface StoredBlock {
-  readonly format: number;
-  readonly counters: readonly StoredCounter[];
 }
 
 /** Rows to write; a row that is `undefined` is to be deleted. */
-export type Rows = ReadonlyMap<string, StoredHeader | StoredBlock | undefined>;
+export type Rows = ReadonlyMap<string, StoredBlock | undefined>;
 
 export interface Stored {
   readonly clock: LogicalClock;
   readonly version: Version;
   counters(): Iterable<Counter>;
+  /** In order of time. */
+  debts(): Iterable<Recent>;
 }
 
 export class WriteBehind {
@@ -52,9 +51,9 @@ export class WriteBehind {
     this.#blocks = blocks;
   }
 
-  /** A counter's stored form is out of date; `restInMs` is how long what it says, new or stored, will matter. */
-  changed(counter: Counter, restInMs: number): void {
-    this.#changedBlocks.add(blockOf(counter.id, this.#blocks));
+  /** The stored form of a counter or debt is out of date; `restInMs` is how long what it says, new or stored, will matter. */
+  changed({ id }: { readonly id: string }, restInMs: number): void {
+    this.#changedBlocks.add(blockOf(id, this.#blocks));
     if (restInMs > REST_UNWRITTEN_MS) this.#mustWrite = true;
   }
 
@@ -68,18 +67,22 @@ export class WriteBehind {
 
   /** The rows that changed since the last write. They count as written from now on. */
   take(owner: Stored, nowMs: number): Rows {
-    const byBlock = new Map<number, StoredCounter[]>();
-    for (const block of this.#changedBlocks) byBlock.set(block, []);
+    const { clock, version } = owner;
+    const contents = new Map<number, { counters: StoredCounter[]; debts: Recent[] }>();
+    for (const block of this.#changedBlocks) contents.set(block, { counters: [], debts: [] });
     for (const counter of owner.counters()) {
-      if (restInMs(counter, owner.clock) <= 0) continue;
-      const { id, limit, state, version } = counter;
-      byBlock.get(blockOf(id, this.#blocks))?.push({ id, limit, state, version });
+      if (restInMs(counter, clock) <= 0) continue;
+      const { id, limit, state } = counter;
+      contents.get(blockOf(id, this.#blocks))?.counters.push({ id, limit, state, version: counter.version });
     }
-    const rows = new Map<string, StoredHeader | StoredBlock | undefined>();
-    for (const [block, counters] of byBlock) {
-      rows.set(BLOCK_PREFIX + block, counters.length > 0 ? { format: STORAGE_FORMAT, counters } : undefined);
+    for (const debt of owner.debts()) contents.get(blockOf(debt.id, this.#blocks))?.debts.push(debt);
+    const rows = new Map<string, StoredBlock | undefined>();
+    for (const [block, { counters, debts }] of contents) {
+      const isEmpty = counters.length === 0 && debts.length === 0;
+      const recent = debts.slice(-DEBTS_PER_BLOCK_MAX);
+      const row = { format: STORAGE_FORMAT, clock, version, counters, debts: recent };
+      rows.set(BLOCK_PREFIX + block, isEmpty ? undefined : row);
     }
-    rows.set(HEADER_KEY, { format: STORAGE_FORMAT, clock: owner.clock, version: owner.version });
     this.#changedBlocks.clear();
     this.#mustWrite = false;
     this.#lastWriteMs = nowMs;
@@ -87,16 +90,26 @@ export class WriteBehind {
   }
 }
 
-/** What was written, if it is complete and of a format that this version reads. */
+/** What was written, as far as this version reads it. A block that was not written since bears an older clock and version. */
 export function restore(rows: Iterable<readonly [string, unknown]>): StoredOwner | undefined {
-  let header: StoredHeader | undefined;
-  const counters: StoredCounter[] = [];
-  for (const [key, value] of rows) {
-    if (!isReadable((value as { format?: unknown } | null)?.format, STORAGE_FORMAT)) continue;
-    if (key === HEADER_KEY) header = value as StoredHeader;
-    else if (key.startsWith(BLOCK_PREFIX)) counters.push(...(value as StoredBlock).counters);
-  }
-  return header === undefined ? undefined : { clock: header.clock, version: header.version, counters };
+  const blocks = [...rows].filter(isBlock).map(([, block]) => block);
+  const [first] = blocks;
+  if (first === undefined) return undefined;
+  return {
+    clock: blocks.reduce((last, { clock }) => (clock.logicalMs > last.logicalMs ? clock : last), first.clock),
+    version: blocks.reduce(
+      (newest, { version }) => (isNewer(version, newest) ? version : newest),
+      first.version,
+    ),
+    counters: blocks.flatMap(({ counters }) => counters),
+    debts: blocks.flatMap(({ debts }) => debts).sort((one, other) => one.atMs - other.atMs),
+  };
+}
+
+function isBlock(row: readonly [string, unknown]): row is readonly [string, StoredBlock] {
+  const [key, value] = row;
+  const format = (value as { format?: unknown } | null | undefined)?.format;
+  return key.startsWith(BLOCK_PREFIX) && isReadable(format, STORAGE_FORMAT);
 }
 
 /** FNV-1a over the id's UTF-16 units: stable across versions, since the block's number is a storage key. */

@@ -2,7 +2,7 @@
  * The Durable Object that owns counters: a thin shell that loads, lets the engine decide, and saves what the engine says is due.
  *
  * A call reads, decides and changes memory with no `await` between; storage follows at most a second later (`engine/write-behind`)
- * without holding the reply back. When every counter is at rest an alarm empties the storage. The alarm may come twice, late or
+ * without holding the reply back. When nothing stored matters any more an alarm empties the storage. The alarm may come twice, late or
  * never: all it does is drop what says nothing.
  */
 import { DurableObject } from 'cloudflare:workers';
@@ -18,7 +18,7 @@ const COUNTERS_MAX = 1_024;
 /** A shared owner holds a 256th of all addresses seen lately; a few megabytes at most. */
 const SHARED_COUNTERS_MAX = 16_384;
 
-/** One row for a caller's own counters. A shared owner pays for at most 16 rows a second, each well under storage's 2 MB. */
+/** A caller's own counters are one row. A shared owner writes at most 16 rows a second, each well under storage's 2 MB. */
 const BLOCKS = 1;
 const SHARED_BLOCKS = 16;
 
@@ -39,7 +39,7 @@ export class LimiterOwner extends DurableObject {
       {
         incarnation: crypto.randomUUID(),
         countersMax: isShared ? SHARED_COUNTERS_MAX : COUNTERS_MAX,
-        onChanged: (counter, restInMs) => this.#writeBehind.changed(counter, restInMs),
+        onChanged: (changed, restInMs) => this.#writeBehind.changed(changed, restInMs),
         onDisplaced: () => logEvent({ event: 'counter_displaced', owner: state.id.name }),
       },
       Date.now(),
@@ -86,7 +86,7 @@ export class LimiterOwner extends DurableObject {
     const writes: Promise<unknown>[] = [];
     const put = Object.fromEntries([...rows].filter(([, value]) => value !== undefined));
     const empty = [...rows].flatMap(([key, value]) => (value === undefined ? [key] : []));
-    writes.push(storage.put(put, UNCONFIRMED));
+    if (Object.keys(put).length > 0) writes.push(storage.put(put, UNCONFIRMED));
     if (empty.length > 0) writes.push(storage.delete(empty, UNCONFIRMED));
     if (!this.#hasAlarm) {
       this.#hasAlarm = true;
