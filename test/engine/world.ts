@@ -5,6 +5,9 @@
  * It only replaces what `engine/ports` asks for. What goes wrong without anybody seeing it is kept: `problems` holds every background
  * promise that rejected.
  */
+import { OwnerHost } from '../../scripts/sim/owner-host.ts';
+import { Random } from '../../scripts/sim/random.ts';
+import { Time } from '../../scripts/sim/time.ts';
 import { Gate } from '../../src/engine/gate.ts';
 import { MESSAGE_FORMAT, type OwnerCall, type OwnerReply } from '../../src/engine/messages.ts';
 import type { EngineEvent, EngineLog, Ports, Timer } from '../../src/engine/ports.ts';
@@ -12,8 +15,6 @@ import type { GateRequest, Verdict } from '../../src/engine/verdict.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import type { Version } from '../../src/policy/ruleset.ts';
 import { healthy, type Network, type Sent } from './network.ts';
-import { OwnerHost } from './owner-host.ts';
-import { Time } from './time.ts';
 
 /** The beginning of a second, a minute, a day and a month of 30 days. */
 export const START_MS = 667 * 30 * 86_400_000;
@@ -36,7 +37,7 @@ export class World {
   readonly calls: (Sent & { readonly atMs: number })[] = [];
   network: Network;
   readonly #options: WorldOptions;
-  readonly #random: () => number;
+  readonly #random: Random;
   readonly #owners = new Map<string, OwnerHost>();
   readonly #counts = new Map<EngineEvent, number>();
   readonly #callsTo = new Map<string, number>();
@@ -47,7 +48,7 @@ export class World {
   constructor(options: WorldOptions = {}) {
     this.#options = options;
     this.network = options.network ?? healthy;
-    this.#random = randomFrom(options.seed ?? 1);
+    this.#random = new Random(options.seed ?? 1);
   }
 
   isolate(): Isolate {
@@ -60,7 +61,7 @@ export class World {
     if (known !== undefined) return known;
     const { countersMax = 1_024, blocks = 1 } = this.#options;
     const rawMs = () => START_MS + this.time.elapsedMs + this.#ownerStepMs;
-    const host = new OwnerHost({ name, time: this.time, rawMs, countersMax, blocks });
+    const host = new OwnerHost({ name, time: this.time, rawMs, countersMax, blocks, copiesMessages: true });
     this.#owners.set(name, host);
     return host;
   }
@@ -89,7 +90,7 @@ export class World {
   get ports(): Ports {
     return {
       nowMs: () => START_MS + this.time.elapsedMs + this.#isolateStepMs,
-      random: () => this.#random(),
+      random: () => this.#random.next(),
       timer: (delayMs) => this.#timer(delayMs),
       callOwner: ({ name }, call) => this.#call(name, call),
       count: (event, amount = 1) => {
@@ -181,15 +182,4 @@ export class Isolate {
 /** A message to an owner, for tests that talk to one directly. */
 export function callOf(parts: Partial<OwnerCall>): OwnerCall {
   return { format: MESSAGE_FORMAT, holder: 'isolate-0', version: FIRST_VERSION, ...parts };
-}
-
-/** The generator known as mulberry32: 32 bits of state, and good enough to draw delays with. */
-export function randomFrom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
