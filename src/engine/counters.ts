@@ -2,8 +2,8 @@
  * The counters of one owner: bounded, each with the numbers it was last decided under and the state they left.
  *
  * A rule whose numbers change keeps its counter and the units used. An isolate that still holds an older ruleset cannot bring the old
- * numbers back. When the map is full, counters at rest go first (they say nothing), then the one that would be at rest soonest
- * among a few of the oldest, which loses least.
+ * numbers back. When the map is full, counters at rest go first (they say nothing; they are looked for once a second), then the one
+ * that would be at rest soonest among a few of the oldest, which loses least.
  */
 import { afterStepBack, atRestAtMs, type CounterState, carryOver, clockOf } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
@@ -22,9 +22,13 @@ export interface Counter {
 /** How many of the oldest counters are weighed when one must give way. */
 const WEIGHED_MAX = 16;
 
+/** A sweep looks at every counter, so however many newcomers a full owner has, they cause one in so long. */
+const SWEEP_INTERVAL_MS = 1_000;
+
 export class Counters {
   readonly #byId = new Map<string, Counter>();
   readonly #countersMax: number;
+  #sweptAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(countersMax: number) {
     this.#countersMax = countersMax;
@@ -92,7 +96,10 @@ export class Counters {
   }
 
   #makeRoom(clock: LogicalClock, kept: readonly Counter[]): Counter | undefined {
-    if (this.sweep(clock, kept).length > 0) return undefined;
+    if (clock.logicalMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) {
+      this.#sweptAtMs = clock.logicalMs;
+      if (this.sweep(clock, kept).length > 0) return undefined;
+    }
     let soonest: Counter | undefined;
     let weighed = 0;
     for (const counter of this.#byId.values()) {
@@ -101,8 +108,9 @@ export class Counters {
       weighed += 1;
       if (weighed === WEIGHED_MAX) break;
     }
-    if (soonest !== undefined) this.#byId.delete(soonest.id);
-    return soonest;
+    if (soonest === undefined) return undefined;
+    this.#byId.delete(soonest.id);
+    return restInMs(soonest, clock) > 0 ? soonest : undefined;
   }
 }
 

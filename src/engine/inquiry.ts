@@ -105,7 +105,7 @@ export class Inquiries {
     link.inFlight.ended();
     if (first?.reply === undefined) {
       if (first !== undefined || isFair) this.#failed(to, { overloaded: first?.overloaded ?? false });
-      if (message.question) link.voids.add(message.question.id, { isCharged: false }, this.#nowMs());
+      if (message.question) link.voids.add(message.question.id, undefined, this.#nowMs());
       return { kind: 'unanswered', late: sent };
     }
     link.answeredInTime();
@@ -124,7 +124,7 @@ export class Inquiries {
       link.answeredAfter(nowMs - sentMs);
       link.debts.acknowledged(debts);
       for (const { counterId, units } of debts) this.#known.charged(counterId, units);
-      link.voids.acknowledged(giveBacks);
+      link.voids.acknowledged(giveBacks, reply.incarnation);
       if (debts.length > 0) this.#ports.count('debt_reported', debts.length);
       if (this.#fleet.answered(nowMs) === 'closed') this.#ports.log({ event: 'owners_reachable' });
       return { reply, overloaded: false };

@@ -51,11 +51,17 @@ export interface Asked {
   result: GroupResult | undefined;
 }
 
+/** What an owner answered, and which incarnation of it charged what the answer allows. */
+export interface Told {
+  readonly answer: Answer;
+  readonly incarnation: string;
+}
+
 export type GroupResult =
-  | { readonly kind: 'answered'; readonly answer: Answer }
+  | ({ readonly kind: 'answered' } & Told)
   /** Denials of other requests settled it while it waited for a place. */
   | { readonly kind: 'remembered'; readonly denials: readonly Remembered[] }
-  | { readonly kind: 'unanswered'; readonly late?: Promise<Answer | undefined> };
+  | { readonly kind: 'unanswered'; readonly late?: Promise<Told | undefined> };
 
 export class Owners {
   readonly denyMemory = new DenyMemory();
@@ -131,12 +137,12 @@ export class Owners {
     return this.#learnFrom(result, group, ask.cost);
   }
 
-  /** Takes back what a question charged, once the owner has said that it did. */
-  async giveBack(group: Group, ask: Ask): Promise<void> {
+  /** Takes back what a question charged, once this incarnation of the owner has said that it did. */
+  async giveBack(group: Group, ask: Ask, incarnation: string): Promise<void> {
     const link = this.link(group.owner);
     for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
     this.#ports.count('give_back');
-    link.voids.add(ask.id, { isCharged: true }, this.#nowMs());
+    link.voids.add(ask.id, incarnation, this.#nowMs());
     await this.#inquiries.deliver({ owner: group.owner, link }, ask.version);
   }
 
@@ -155,18 +161,20 @@ export class Owners {
     return { kind: 'unanswered', late: late.then(({ reply }) => this.#learnedLate(reply)) };
   }
 
-  #learned({ answer }: OwnerReply, group: Group, cost: number): GroupResult {
+  #learned({ answer, incarnation }: OwnerReply, group: Group, cost: number): GroupResult {
     if (answer === undefined) return { kind: 'unanswered' };
     this.#learnLevels(answer);
     const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
     for (const report of answer.counters) if (enforced.has(report.id)) this.#remember(report, cost);
-    return { kind: 'answered', answer };
+    return { kind: 'answered', answer, incarnation };
   }
 
   /** Nobody knows how old a late answer is, so a denial in it may be over by now: only the levels are worth keeping. */
-  #learnedLate(reply: OwnerReply | undefined): Answer | undefined {
-    if (reply?.answer !== undefined) this.#learnLevels(reply.answer);
-    return reply?.answer;
+  #learnedLate(reply: OwnerReply | undefined): Told | undefined {
+    if (reply?.answer === undefined) return undefined;
+    const { answer, incarnation } = reply;
+    this.#learnLevels(answer);
+    return { answer, incarnation };
   }
 
   #learnLevels({ counters }: Answer): void {

@@ -114,7 +114,7 @@ export class Settlement {
   async #takeBack({ group, done }: Asked, ask: Ask): Promise<void> {
     const result = await done;
     if (result.kind === 'remembered') return;
-    const answer = result.kind === 'answered' ? result.answer : await result.late;
-    if (answer?.outcome === 'allowed') await this.#owners.giveBack(group, ask);
+    const told = result.kind === 'answered' ? result : await result.late;
+    if (told?.answer.outcome === 'allowed') await this.#owners.giveBack(group, ask, told.incarnation);
   }
 }

@@ -3,7 +3,8 @@
  *
  * A question is void when the request was denied elsewhere, or when its answer did not come in time and the request was decided without
  * it: then a debt stands for it, or nothing does. The ids ride on whatever goes to that owner next. The owner takes back what an id
- * charged, or will charge nothing when the question comes after all; either way it may be told many times.
+ * charged, or will charge nothing when the question comes after all; either way it may be told many times. It knows what it
+ * charged only as long as it stays in memory: a later incarnation finds nothing to take back, so what that one acknowledges is lost.
  */
 
 /** As long as the owner remembers what a question charged (`engine/owner`). */
@@ -14,8 +15,8 @@ const VOIDS_MAX = 1_024;
 
 interface Void {
   readonly sinceMs: number;
-  /** The owner has said that it charged; otherwise nobody knows. */
-  isCharged: boolean;
+  /** The incarnation of the owner that said that it charged; otherwise nobody knows. */
+  readonly chargedBy: string | undefined;
 }
 
 export class Voids {
@@ -26,14 +27,16 @@ export class Voids {
     this.#onLost = onLost;
   }
 
-  add(questionId: string, { isCharged }: { isCharged: boolean }, nowMs: number): void {
-    this.#voids.set(questionId, { sinceMs: nowMs, isCharged });
+  add(questionId: string, chargedBy: string | undefined, nowMs: number): void {
+    // At the end, so that the order is that of time also when it is added again.
+    this.#voids.delete(questionId);
+    this.#voids.set(questionId, { sinceMs: nowMs, chargedBy });
     this.#expire(nowMs);
   }
 
   /** How many of them are known to have been charged. */
   get charged(): number {
-    return [...this.#voids.values()].filter(({ isCharged }) => isCharged).length;
+    return [...this.#voids.values()].filter(({ chargedBy }) => chargedBy !== undefined).length;
   }
 
   /** The ids that the next message is to carry. */
@@ -43,16 +46,20 @@ export class Voids {
     return [...this.#voids.keys()];
   }
 
-  /** A reply came to a message that carried these. */
-  acknowledged(questionIds: readonly string[]): void {
-    for (const id of questionIds) this.#voids.delete(id);
+  /** A reply came to a message that carried these, from this incarnation of the owner. */
+  acknowledged(questionIds: readonly string[], incarnation: string): void {
+    for (const id of questionIds) {
+      const chargedBy = this.#voids.get(id)?.chargedBy;
+      this.#voids.delete(id);
+      if (chargedBy !== undefined && chargedBy !== incarnation) this.#onLost(1);
+    }
   }
 
   #expire(nowMs: number): void {
-    for (const [id, { sinceMs, isCharged }] of this.#voids) {
+    for (const [id, { sinceMs, chargedBy }] of this.#voids) {
       if (nowMs - sinceMs <= KEEP_MS && this.#voids.size <= VOIDS_MAX) return;
       this.#voids.delete(id);
-      if (isCharged) this.#onLost(1);
+      if (chargedBy !== undefined) this.#onLost(1);
     }
   }
 }

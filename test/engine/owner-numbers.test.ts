@@ -201,6 +201,7 @@ describe('demand and shares', () => {
 
 describe('a bounded owner', () => {
   const caller = (at: number) => winner({ caller: `${at}`, quota: 2, windowMs: HOUR_MS });
+  const brief = (name: string) => winner({ caller: name, quota: 10, windowMs: SECOND_MS });
 
   test('G01 2,000 callers, one request each: never more counters than there is room for', () => {
     const desk = new Desk({ countersMax: 64 });
@@ -211,13 +212,37 @@ describe('a bounded owner', () => {
 
   test('G03 counters at rest go before any that says something', async () => {
     const desk = new Desk({ countersMax: 10 });
-    const brief = (at: number) => winner({ caller: `brief ${at}`, quota: 10, windowMs: SECOND_MS });
     for (let at = 0; at < 5; at += 1) desk.ask([caller(at)], { cost: 2 });
-    for (let at = 0; at < 5; at += 1) desk.ask([brief(at)]);
+    for (let at = 0; at < 5; at += 1) desk.ask([brief(`brief ${at}`)]);
     await desk.wait(SECOND_MS);
     for (let at = 5; at < 10; at += 1) desk.ask([caller(at)], { cost: 2 });
     expect(desk.owner.displaced).toBe(0);
     for (let at = 0; at < 10; at += 1) expect(desk.ask([caller(at)]).outcome).toBe('denied');
+  });
+
+  test('one that is full looks for counters at rest once a second, and else only among the 16 oldest', async () => {
+    const desk = new Desk({ countersMax: 40 });
+    desk.ask([brief('old')]);
+    await desk.wait(SECOND_MS);
+    for (let at = 0; at < 40; at += 1) desk.ask([caller(at)]);
+    desk.ask([brief('young')]);
+    expect(desk.owner.displaced).toBe(1);
+    await desk.wait(SECOND_MS / 2);
+    desk.ask([caller(41)]);
+    expect(desk.owner.displaced).toBe(2);
+    await desk.wait(SECOND_MS / 2);
+    desk.ask([caller(42)]);
+    expect(desk.owner.displaced).toBe(2);
+  });
+
+  test('one of the oldest that is at rest gives way without a loss, however lately all were looked at', async () => {
+    const desk = new Desk({ countersMax: 4 });
+    for (let at = 0; at < 4; at += 1) desk.ask([caller(at)]);
+    desk.ask([brief('new')]);
+    expect(desk.owner.displaced).toBe(1);
+    await desk.wait(SECOND_MS / 2);
+    desk.ask([caller(5)]);
+    expect(desk.owner.displaced).toBe(1);
   });
 
   test('a newcomer with two counters is limited by both, however full the owner is', () => {

@@ -89,10 +89,28 @@ describe('eviction', () => {
 
   it('what cannot be read is as good as nothing, and breaks nothing', async () => {
     await runInDurableObject(ownerStub('alien'), async (_, state) => {
-      await state.storage.put({ owner: { format: 99 }, 'block:0': 'nonsense', other: null });
+      await state.storage.put({ 'block:0': { format: 99 }, 'block:1': 'nonsense', other: null });
     });
     await evict('alien');
     expect(remaining(await ask('alien', HUNDRED_A_MINUTE, 1))).toBe(99);
+  });
+});
+
+describe('a debt', () => {
+  it('that was charged is not charged again after an eviction, nor after the alarm', async () => {
+    const name = 'in-debt';
+    const debt = { id: 'd', counterId: 'counter', limit: HUNDRED_A_MINUTE, units: 50 };
+    const repeat = async () => remaining(await ask(name, HUNDRED_A_MINUTE, 0, { debts: [debt] }));
+    expect(await repeat()).toBe(50);
+    await evict(name);
+    expect(await repeat()).toBe(50);
+    passTime(60_000);
+    expect(await runDurableObjectAlarm(ownerStub(name))).toBe(true);
+    await evict(name);
+    expect(await repeat()).toBe(100);
+    passTime(600_000);
+    expect(await runDurableObjectAlarm(ownerStub(name))).toBe(true);
+    expect((await stored(name)).size).toBe(0);
   });
 });
 
@@ -133,7 +151,7 @@ describe('the alarm', () => {
 
   it('empties storage once the caller is idle', async () => {
     await ask('idle', HUNDRED_A_MINUTE, 60);
-    expect((await stored('idle')).size).toBe(2);
+    expect((await stored('idle')).size).toBe(1);
     passTime(restMs);
     expect(await runDurableObjectAlarm(ownerStub('idle'))).toBe(true);
     expect((await stored('idle')).size).toBe(0);
@@ -194,7 +212,7 @@ describe('writes', () => {
     await ask('brief', HUNDRED_A_MINUTE, Math.floor(5_000 / UNIT_MS));
     expect((await stored('brief')).size).toBe(0);
     await ask('brief', HUNDRED_A_MINUTE, 1);
-    expect((await stored('brief')).size).toBe(2);
+    expect((await stored('brief')).size).toBe(1);
   });
 });
 
