@@ -10,6 +10,7 @@ import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { Demand } from './demand.ts';
+import type { LeaseBook } from './lease-book.ts';
 
 export interface Counter {
   readonly id: string;
@@ -17,6 +18,8 @@ export interface Counter {
   state: CounterState | undefined;
   version: Version;
   readonly demand: Demand;
+  /** What is lent of it, once something has been. */
+  lent: LeaseBook | undefined;
 }
 
 /** How many of the oldest counters are weighed when one must give way. */
@@ -57,16 +60,18 @@ export class Counters {
   ): { counter: Counter; displaced?: Counter } {
     const known = this.#byId.get(asked.id);
     if (known !== undefined) {
+      known.lent?.settle(known, clock);
       if (!isNewer(known.version, asked.version)) adopt(known, asked, clock);
       return { counter: known };
     }
     const displaced = this.#byId.size >= this.#countersMax ? this.#makeRoom(clock, beside) : undefined;
-    const counter = {
+    const counter: Counter = {
       id: asked.id,
       limit: asked.limit,
       state: undefined,
       version: asked.version,
       demand: new Demand(),
+      lent: undefined,
     };
     this.#byId.set(asked.id, counter);
     return displaced === undefined ? { counter } : { counter, displaced };
@@ -119,8 +124,10 @@ export function nowMsFor(limit: Limit, clock: LogicalClock): number {
   return clockOf(limit) === 'raw' ? clock.rawMs : clock.logicalMs;
 }
 
-export function restInMs({ limit, state }: Counter, clock: LogicalClock): number {
-  return atRestAtMs(limit, state) - nowMsFor(limit, clock);
+/** How long until the counter says nothing: it is full, and nothing of it is lent. */
+export function restInMs({ limit, state, lent }: Counter, clock: LogicalClock): number {
+  const fullInMs = atRestAtMs(limit, state) - nowMsFor(limit, clock);
+  return lent === undefined ? fullInMs : Math.max(fullInMs, lent.endsInMs(clock.logicalMs));
 }
 
 function adopt(counter: Counter, asked: { limit: Limit; version: Version }, clock: LogicalClock): void {

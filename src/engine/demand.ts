@@ -1,44 +1,47 @@
 /**
- * Who asks for a counter, and how much: a decaying sum of arrivals per holder, and of all holders together.
+ * Who asks for a counter, and how fast: what each holder last reported, and the sum of it.
  *
- * All sums decay alike, so the total is the sum of the parts at any instant, and a share costs two divisions. A holder that has
- * not asked for a while is forgotten; it had decayed to nothing by then.
+ * A report fades with time, since a holder that has gone says nothing. All fade alike, so the total is the sum of the parts at any
+ * instant, and a share costs two divisions.
  */
 
-/** Half of what arrived is forgotten after this long: a few round trips, yet quick enough for a caller that moves to another isolate. */
+/** A holder with a lease reports twice a second, so what is summed has faded by less than a tenth. */
 const HALF_LIFE_MS = 5_000;
 
-/** Ten half-lives leave a thousandth, which changes no share that matters. */
-const FORGET_AFTER_MS = 10 * HALF_LIFE_MS;
+/** Two half-lives: a holder that has been silent for so long is not active. */
+const FORGET_AFTER_MS = 2 * HALF_LIFE_MS;
 
 /** An object answers about 1,000 calls a second, so more holders than this cannot ask often enough to be told a useful share. */
 const HOLDERS_MAX = 4_096;
 
-interface Sum {
-  value: number;
+interface Faded {
+  unitsPerSecond: number;
   atMs: number;
 }
 
 export class Demand {
-  /** In order of the last arrival, so the ones to forget stand in front. */
-  readonly #holders = new Map<string, Sum>();
-  readonly #total: Sum = { value: 0, atMs: 0 };
+  /** In order of the last report, so the ones to forget stand in front. */
+  readonly #holders = new Map<string, Faded>();
+  readonly #total: Faded = { unitsPerSecond: 0, atMs: 0 };
 
-  arrive(holder: string, cost: number, nowMs: number): void {
-    const sum = this.#holders.get(holder) ?? { value: 0, atMs: nowMs };
+  report(holder: string, unitsPerSecond: number, nowMs: number): void {
+    const before = this.#holders.get(holder);
     this.#holders.delete(holder);
-    this.#holders.set(holder, sum);
-    add(sum, cost, nowMs);
-    add(this.#total, cost, nowMs);
+    this.#holders.set(holder, { unitsPerSecond, atMs: nowMs });
+    this.#add(unitsPerSecond - (before === undefined ? 0 : faded(before, nowMs)), nowMs);
     this.#forget(nowMs);
   }
 
-  /** This holder's part of the demand, 0 to 1; 0 for a holder that never arrived. */
+  /** This holder's part of the demand, 0 to 1; 0 for a holder that never reported. */
   share(holder: string, nowMs: number): number {
     const own = this.#holders.get(holder);
-    if (own === undefined || own.value === 0) return 0;
-    const total = decayed(this.#total, nowMs);
-    return total > 0 ? Math.min(1, decayed(own, nowMs) / total) : 1;
+    if (own === undefined || own.unitsPerSecond === 0) return 0;
+    const total = faded(this.#total, nowMs);
+    return total > 0 ? Math.min(1, faded(own, nowMs) / total) : 1;
+  }
+
+  totalUnitsPerSecond(nowMs: number): number {
+    return faded(this.#total, nowMs);
   }
 
   get activeHolders(): number {
@@ -46,20 +49,19 @@ export class Demand {
   }
 
   #forget(nowMs: number): void {
-    for (const [holder, sum] of this.#holders) {
-      if (nowMs - sum.atMs < FORGET_AFTER_MS && this.#holders.size <= HOLDERS_MAX) return;
+    for (const [holder, report] of this.#holders) {
+      if (nowMs - report.atMs < FORGET_AFTER_MS && this.#holders.size <= HOLDERS_MAX) return;
       this.#holders.delete(holder);
-      this.#total.value = Math.max(0, decayed(this.#total, nowMs) - decayed(sum, nowMs));
-      this.#total.atMs = nowMs;
+      this.#add(-faded(report, nowMs), nowMs);
     }
+  }
+
+  #add(unitsPerSecond: number, nowMs: number): void {
+    this.#total.unitsPerSecond = Math.max(0, faded(this.#total, nowMs) + unitsPerSecond);
+    this.#total.atMs = nowMs;
   }
 }
 
-function decayed(sum: Sum, nowMs: number): number {
-  return sum.value * 2 ** (-Math.max(0, nowMs - sum.atMs) / HALF_LIFE_MS);
-}
-
-function add(sum: Sum, cost: number, nowMs: number): void {
-  sum.value = decayed(sum, nowMs) + cost;
-  sum.atMs = nowMs;
+function faded({ unitsPerSecond, atMs }: Faded, nowMs: number): number {
+  return unitsPerSecond * 2 ** (-Math.max(0, nowMs - atMs) / HALF_LIFE_MS);
 }

@@ -46,46 +46,88 @@ export class Gate {
     this.#settlement = new Settlement(ports, this.#owners, table, nowMs);
   }
 
-  /** Decides a request. `background` keeps what is left to do alive after the response has gone. */
-  async decide(request: GateRequest, background: Background): Promise<Verdict> {
+  /**
+   * Decides a request: at once where nobody has to be asked, else in a promise. `background` keeps what is left to do alive
+   * after the response has gone.
+   */
+  decide(request: GateRequest, background: Background): Verdict | Promise<Verdict> {
     this.#adopt(request.version);
     const local = request.enforced.filter(isLocal);
     const localReports = this.#local.take(local, request.cost, this.#nowMs());
     if (worstOutcome(localReports) !== 'allowed') return verdictOf(localReports);
-    const owned = await this.#decideOwned(request, background);
+    const owned = this.#decideOwned(request, background);
+    return owned instanceof Promise
+      ? owned.then((settled) => this.#conclude(request, local, localReports, settled))
+      : this.#conclude(request, local, localReports, owned);
+  }
+
+  #conclude(
+    { cost, shadow }: GateRequest,
+    local: readonly Winner[],
+    localReports: readonly PolicyReport[],
+    owned: Owned,
+  ): Verdict {
     const verdict = verdictOf([...localReports, ...owned.reports], owned.shadowDenied);
     if (verdict.outcome !== 'allowed') {
-      this.#local.giveBack(local, request.cost, this.#nowMs());
+      this.#local.giveBack(local, cost, this.#nowMs());
       return verdict;
     }
-    const shadowDenied = this.#local.takeShadow(request.shadow.filter(isLocal), request.cost, this.#nowMs());
-    return shadowDenied.length === 0
-      ? verdict
-      : { ...verdict, shadowDenied: [...verdict.shadowDenied, ...shadowDenied] };
+    if (shadow.length === 0) return verdict;
+    const shadowDenied = this.#local.takeShadow(shadow.filter(isLocal), cost, this.#nowMs());
+    return { ...verdict, shadowDenied: [...verdict.shadowDenied, ...shadowDenied] };
   }
 
   /** Everything that owners decide, or what stands in for them. */
-  async #decideOwned(request: GateRequest, background: Background): Promise<Owned> {
+  #decideOwned(request: GateRequest, background: Background): Owned | Promise<Owned> {
     const winners = request.enforced.filter((winner) => !isLocal(winner));
+    if (winners.length === 0 && request.shadow.length === 0) return NOTHING_OWNED;
+    this.#owners.leases.arrive(winners, request.cost);
     const denials = this.#owners.remembered(winners, request.cost);
     if (denials.length > 0) {
       this.#ports.count('deny_memory_hit');
       return { reports: this.#reports(winners, [], denials, request.cost), shadowDenied: [] };
     }
-    const { deciding, shadowOnly } = groupByOwner(
-      winners,
-      request.shadow.filter((winner) => !isLocal(winner)),
-    );
-    if (deciding.length + shadowOnly.length === 0) return NOTHING_OWNED;
+    const shadow = request.shadow.filter((winner) => !isLocal(winner));
+    const { deciding, shadowOnly } = groupByOwner(winners, shadow);
     const ask = this.#newAsk(request);
-    const asked = await this.#askInPhases(deciding, ask, background);
+    const spent = this.#spendLeases(deciding, ask, background);
+    if (spent.length < deciding.length && !spent.some(({ result }) => isDenial(result)))
+      return this.#askOwners({ request, winners, deciding, shadowOnly, ask, spent }, background);
+    return this.#end({ request, winners, shadowOnly, ask, asked: spent }, background);
+  }
+
+  /** Takes from every lease in hand, so far as none is dry, and asks for more of those that run low. */
+  #spendLeases(groups: readonly Group[], ask: Ask, background: Background): readonly Asked[] {
+    const spent: Asked[] = [];
+    for (const group of groups) {
+      const result = this.#owners.spendLease(group, ask);
+      if (result !== undefined) {
+        spent.push({ group, done: Promise.resolve(result), result });
+        this.#owners.renewIfDue(group, ask, background);
+      }
+      if (isDenial(result)) break;
+    }
+    return spent;
+  }
+
+  async #askOwners(asking: Asking, background: Background): Promise<Owned> {
+    const { deciding, ask, spent } = asking;
+    const missing = deciding.filter((group) => !spent.some((each) => each.group === group));
+    const asked = await this.#askInPhases(missing, ask, background);
+    return this.#end({ ...asking, asked: [...spent, ...asked] }, background);
+  }
+
+  #end({ request, winners, shadowOnly, ask, asked }: Ended, background: Background): Owned {
     const waited = asked.flatMap(({ result }) => (result?.kind === 'remembered' ? result.denials : []));
     const answered = this.#reports(winners, asked, waited, request.cost);
     const isDenied = worstOutcome(answered) !== 'allowed';
     const substituted = this.#settlement.settle(asked, { ask, request, isDenied }, background);
     const reports = merge(answered, substituted);
-    if (worstOutcome(reports) === 'allowed') {
+    const outcome = worstOutcome(reports);
+    if (outcome === 'allowed') {
       for (const group of shadowOnly) background(this.#askShadow(group, ask, background));
+    } else {
+      this.#owners.leases.unarrive(othersDenied(winners, reports), request.cost);
     }
     return { reports, shadowDenied: this.#shadowDenied(asked) };
   }
@@ -126,13 +168,18 @@ export class Gate {
     cost: number,
   ) {
     const answers = new Map<string, CounterReport>();
-    for (const { result } of asked) {
-      if (result?.kind !== 'answered') continue;
-      for (const report of result.answer.counters) answers.set(report.id, report);
+    const leased = new Map<Winner, LeaseResult>();
+    for (const { group, result } of asked) {
+      if (result?.kind === 'answered')
+        for (const report of result.answer.counters) answers.set(report.id, report);
+      if (result?.kind === 'leased' || result?.kind === 'dry')
+        for (const winner of group.enforced) leased.set(winner, result);
     }
     return winners.map((winner): PolicyReport => {
       const denial = denials.find((each) => each.winner === winner);
       if (denial !== undefined) return this.#rememberedReport(denial, cost);
+      const lease = leased.get(winner);
+      if (lease !== undefined) return this.#leasedReport(winner, lease);
       const answer = answers.get(winner.counterId);
       return answer === undefined ? this.#knownReport(winner) : answeredReport(winner, answer);
     });
@@ -145,6 +192,15 @@ export class Gate {
     return { ...known, outcome: 'denied', source: 'deny_memory', waitMs: retryAfterMs, level };
   }
 
+  /** What is left is what the owner last said was left, beside what is in hand. */
+  #leasedReport(winner: Winner, result: LeaseResult): PolicyReport {
+    const known = this.#knownReport(winner);
+    if (result.kind === 'leased') return { ...known, source: 'lease' };
+    const { retryAfterMs } = result;
+    const level = { remaining: 0, resetMs: retryAfterMs };
+    return { ...known, outcome: 'denied', source: 'lease', waitMs: retryAfterMs, level };
+  }
+
   #knownReport({ counterId, rule }: Winner): PolicyReport {
     const level = this.#owners.known.level(counterId, this.#nowMs());
     return { policy: rule.policy, limit: rule.limit!, outcome: 'allowed', source: 'owner', waitMs: 0, level };
@@ -155,11 +211,13 @@ export class Gate {
     if (!isNewer(version, this.#version)) return;
     this.#version = version;
     this.#owners.denyMemory.forgetAll();
+    this.#owners.leases.hurry();
   }
 
-  #newAsk({ version, cost, deadlineMs }: GateRequest): Ask {
+  #newAsk({ version, cost, largestCost, deadlineMs }: GateRequest): Ask {
     this.#asks += 1;
-    return { id: `${this.#holder}:${this.#asks}`, version, cost, startedMs: this.#nowMs(), deadlineMs };
+    const id = `${this.#holder}:${this.#asks}`;
+    return { id, version, cost, largestCost, startedMs: this.#nowMs(), deadlineMs };
   }
 
   /** The isolate's own logical time: a raw clock that steps back must not hold a denial or a breaker for longer than it said. */
@@ -173,6 +231,22 @@ interface Owned {
   readonly reports: readonly PolicyReport[];
   readonly shadowDenied: readonly string[];
 }
+
+interface Ended {
+  readonly request: GateRequest;
+  readonly winners: readonly Winner[];
+  readonly shadowOnly: readonly Group[];
+  readonly ask: Ask;
+  readonly asked: readonly Asked[];
+}
+
+interface Asking extends Omit<Ended, 'asked'> {
+  readonly deciding: readonly Group[];
+  /** What leases have settled already. */
+  readonly spent: readonly Asked[];
+}
+
+type LeaseResult = Extract<GroupResult, { kind: 'leased' | 'dry' }>;
 
 const NOTHING_OWNED: Owned = { reports: [], shadowDenied: [] };
 
@@ -204,7 +278,7 @@ function denialOrAll(asked: readonly Asked[]): Promise<void> {
 }
 
 function isDenial(result: GroupResult | undefined): boolean {
-  if (result?.kind === 'remembered') return true;
+  if (result?.kind === 'remembered' || result?.kind === 'dry') return true;
   return result?.kind === 'answered' && result.answer.outcome !== 'allowed';
 }
 
@@ -220,6 +294,12 @@ function answeredReport(
   const waitMs = outcome === 'denied' ? decision.retryAfterMs : outcome === 'allowed' ? decision.delayMs : 0;
   const level = { remaining, resetMs: outcome === 'denied' ? waitMs : resetMs };
   return { policy: rule.policy, limit, outcome, source: 'owner', waitMs, level };
+}
+
+/** The counters that some other counter of the request denied: their demand is not to look larger for it. */
+function othersDenied(winners: readonly Winner[], reports: readonly PolicyReport[]): readonly Winner[] {
+  const denying = new Set(reports.filter(({ outcome }) => outcome !== 'allowed').map(({ policy }) => policy));
+  return winners.filter(({ rule }) => denying.size > (denying.has(rule.policy) ? 1 : 0));
 }
 
 /** The later reports in place of the earlier ones of the same policies. */

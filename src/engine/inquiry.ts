@@ -83,9 +83,9 @@ export class Inquiries {
     return advice === 'ask' ? this.#within(to, message, patience) : UNANSWERED;
   }
 
-  /** Delivers what rides along (debts, voids), which no request waits for. */
-  async deliver(to: Recipient, version: Version): Promise<void> {
-    await this.#send(to, { version });
+  /** Delivers what no request waits for: the message, and what rides along (debts, voids). */
+  async deliver(to: Recipient, message: Message): Promise<void> {
+    await this.#send(to, message);
   }
 
   #advise({ breaker, inFlight }: OwnerLink): Advice {

@@ -68,7 +68,9 @@ export function leaseTerms(ask: LeaseAsk): LeaseGrant | undefined {
   const room = lentRoom(ask, { share, holders, sliceMs, unitsPerMs });
   if (room < Math.max(1, ask.cost)) return undefined;
   const part = Math.max(share, 1 / holders) * PART_OF_LEVEL;
-  const units = Math.max(0, Math.min(room - held, level * part));
+  const wanted = Math.max(0, Math.min(room - held, level * part));
+  // A window's units are counted one by one; a fraction of one would be lost when it ends.
+  const units = limit.algorithm === 'token_bucket' ? wanted : Math.floor(wanted);
   const isScarce = isOverloaded(ask, sliceMs);
   const renewInMs = isScarce ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
   const lifeMs = Math.min(ask.lifeMsMax, Math.max(LIFE_MS, 2 * renewInMs));
@@ -99,7 +101,9 @@ function lentRoom(
   return Math.min(free, Math.max(1, cost, Math.min(useful, free / 2, fair)));
 }
 
+/** Whether there is too little left to wait for more: of a bucket in the face of its rate, of a window for the slice to come. */
 function isOverloaded({ limit, level, demand }: LeaseAsk, sliceMs: number): boolean {
+  if (limit.algorithm !== 'token_bucket') return level < (demand.totalUnitsPerSecond / 1_000) * sliceMs;
   const rate = limit.quota / limit.windowMs;
   return demand.totalUnitsPerSecond > rate * 1_000 * OVERLOAD && level < rate * sliceMs * EMPTY_SLICES;
 }

@@ -32,7 +32,12 @@ export interface LeaseReport {
   readonly returned: number;
   /** Units spent since the last report: what shadow counters are charged. */
   readonly spent: number;
+  /** The holder has given the lease up and wants no other. */
+  readonly isFinal: boolean;
 }
+
+/** What a holder says that has no lease yet. */
+export const NO_LEASE: LeaseReport = { incarnation: '', held: 0, returned: 0, spent: 0, isFinal: false };
 
 /** A unit in hand that rounding has made a billionth too small is a unit. */
 const ROUNDING = 1e-9;
@@ -48,6 +53,7 @@ export class HeldLease {
   #endsAtMs = 0;
   #renewAtMs = 0;
   #isScarce = false;
+  #grants = 0;
 
   constructor(incarnation: string) {
     this.#incarnation = incarnation;
@@ -57,16 +63,22 @@ export class HeldLease {
     return this.#incarnation;
   }
 
-  get isScarce(): boolean {
-    return this.#isScarce;
+  /** How many grants it is made of: whoever waits for it to end sees by this that it has been renewed. */
+  get grants(): number {
+    return this.#grants;
   }
 
-  get unitsPerMs(): number {
-    return this.#unitsPerMs;
+  get endsAtMs(): number {
+    return this.#endsAtMs;
   }
 
   isOver(nowMs: number): boolean {
     return nowMs >= this.#endsAtMs;
+  }
+
+  /** Whether a holder without units has to deny by itself. */
+  isScarce(nowMs: number): boolean {
+    return this.#isScarce && !this.isOver(nowMs);
   }
 
   held(nowMs: number): number {
@@ -74,8 +86,23 @@ export class HeldLease {
     return this.#held;
   }
 
-  isDue(nowMs: number): boolean {
-    return nowMs >= this.#renewAtMs;
+  /**
+   * Whether to ask for more: when the owner said so; and, while there is plenty, as soon as what is in hand would not last for
+   * `soonMs` at this demand.
+   */
+  wantsRenewal(
+    { unitsPerSecond, soonMs }: { unitsPerSecond: number; soonMs: number },
+    nowMs: number,
+  ): boolean {
+    if (nowMs >= this.#renewAtMs) return true;
+    if (this.#isScarce) return false;
+    return this.held(nowMs) < (unitsPerSecond / 1_000 - this.#unitsPerMs) * soonMs;
+  }
+
+  /** The rules have changed: what it was granted under may not hold any more, so ask at once. */
+  hurry(): void {
+    this.#renewAtMs = Number.NEGATIVE_INFINITY;
+    this.#isScarce = false;
   }
 
   /** Adds a grant to what is in hand. `sentMs` is when its question was sent, `delayMs` spreads the renewals of many holders. */
@@ -91,6 +118,7 @@ export class HeldLease {
     this.#endsAtMs = sentMs + grant.lifeMs;
     this.#renewAtMs = nowMs + grant.renewInMs + delayMs;
     this.#isScarce = grant.isScarce;
+    this.#grants += 1;
     this.#spill();
   }
 
@@ -120,13 +148,14 @@ export class HeldLease {
   }
 
   /** What to tell the owner. Returned units leave the lease here, before the message does. */
-  report(nowMs: number): LeaseReport {
+  report(nowMs: number, isFinal = false): LeaseReport {
     this.#settle(nowMs);
     const report = {
       incarnation: this.#incarnation,
       held: this.#held,
       returned: this.#overflow,
       spent: Math.max(0, this.#spent),
+      isFinal,
     };
     this.#overflow = 0;
     this.#spent = 0;
@@ -140,8 +169,9 @@ export class HeldLease {
     this.#held = 0;
     this.#capacity = 0;
     this.#unitsPerMs = 0;
+    const report = this.report(nowMs, true);
     this.#endsAtMs = nowMs;
-    return this.report(nowMs);
+    return report;
   }
 
   #settle(nowMs: number): void {

@@ -7,6 +7,7 @@
  */
 import type { Decision, Limit } from '../core/decision.ts';
 import type { Version } from '../policy/ruleset.ts';
+import type { LeaseGrant, LeaseReport } from './lease.ts';
 
 export const MESSAGE_FORMAT = 1;
 
@@ -28,6 +29,8 @@ export interface Question {
   /** Whole units, >= 0; 0 asks and charges nothing. */
   readonly cost: number;
   readonly counters: readonly CounterQuestion[];
+  /** The holder would like to spend these counters by itself; what it still has of an earlier lease, if anything. */
+  readonly lease?: LeaseReport;
 }
 
 export interface CounterQuestion {
@@ -35,6 +38,8 @@ export interface CounterQuestion {
   readonly limit: Limit;
   /** A shadow counter is charged with the others and never decides. */
   readonly shadow: boolean;
+  /** How fast this counter is asked for in the isolate, without what other counters denied. */
+  readonly unitsPerSecond: number;
 }
 
 /** Units that a fallback admitted without asking, to be charged after the fact. */
@@ -60,6 +65,8 @@ export interface OwnerReply {
 export interface Answer {
   readonly outcome: Decision['outcome'];
   readonly counters: readonly CounterReport[];
+  /** Absent when there was nothing worth lending. */
+  readonly lease?: LeaseGrant;
 }
 
 export interface CounterReport {

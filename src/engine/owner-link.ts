@@ -15,6 +15,9 @@ const DEADLINE_MAX_MS = 1_000;
 /** Slower than three times its usual time is an exception, not the owner's pace. */
 const USUAL_TIMES = 3;
 
+/** A round trip within a region. */
+const GUESSED_USUAL_MS = 20;
+
 /** The weight of the latest answer: ten answers make a new pace usual. */
 const LATEST_WEIGHT = 0.2;
 
@@ -39,6 +42,11 @@ export class OwnerLink {
     if (this.#usualMs === undefined)
       return this.#silentSinceMs === undefined ? FIRST_DEADLINE_MS : deadlineMs;
     return Math.min(DEADLINE_MAX_MS, Math.max(deadlineMs, USUAL_TIMES * this.#usualMs));
+  }
+
+  /** How long the owner usually takes to answer; a guess before its first answer. */
+  get usualMs(): number {
+    return this.#usualMs ?? GUESSED_USUAL_MS;
   }
 
   /** When the present run of failures began; `undefined` while the owner answers. */

@@ -12,7 +12,9 @@ import { capacity, type Decision } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { type Counter, Counters, nowMsFor, restInMs } from './counters.ts';
 import { Demand } from './demand.ts';
+import { LeaseBook, type StoredLease } from './lease-book.ts';
 import { Ledger, type Recent } from './ledger.ts';
+import { type Borrowing, chargeShadow, lend, takeBackLease } from './lending.ts';
 import {
   type Answer,
   type CounterReport,
@@ -59,6 +61,8 @@ export interface StoredCounter {
   readonly limit: Counter['limit'];
   readonly state: CounterState | undefined;
   readonly version: Version;
+  /** Holders go on spending what was lent before an eviction. */
+  readonly lent?: StoredLease | undefined;
 }
 
 export interface OwnerOptions {
@@ -83,8 +87,9 @@ export class Owner {
     // As it was stored: the first message sees whether the raw clock has stepped back meanwhile.
     this.#clock = stored?.clock ?? startClock(rawMs);
     this.#version = stored?.version ?? UNDATED;
-    for (const { id, limit, state, version } of stored?.counters ?? []) {
-      this.#counters.restore({ id, limit, state, version, demand: new Demand() });
+    for (const { lent, ...counter } of stored?.counters ?? []) {
+      const book = lent && new LeaseBook(this.#clock.logicalMs, lent);
+      this.#counters.restore({ ...counter, demand: new Demand(), lent: book });
     }
     // What was written before the raw clock stepped back, and not since, may still lie in its future.
     this.#counters.stepBack(this.#clock);
@@ -145,23 +150,54 @@ export class Owner {
     const before = this.#questions.find(question.id);
     if (before !== undefined && before !== 'taken_back') return before.answer;
     const counters: Asked[] = [];
-    for (const { id, limit, shadow } of question.counters) {
+    for (const asked of question.counters) {
       const beside = counters.map(({ counter }) => counter);
-      counters.push({ counter: this.#obtain({ id, limit, version: call.version }, clock, beside), shadow });
+      const { id, limit, shadow, unitsPerSecond } = asked;
+      const counter = this.#obtain({ id, limit, version: call.version }, clock, beside);
+      counter.demand.report(call.holder, unitsPerSecond, clock.logicalMs);
+      counters.push({ counter, shadow, unitsPerSecond });
     }
     // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
     const isCharged = before === undefined;
+    const borrowing = isCharged ? this.#borrowingOf(question, call.holder, counters) : undefined;
+    if (borrowing !== undefined) takeBackLease(borrowing, clock);
     const { outcome, decisions, charges } = this.#decide(counters, isCharged ? question.cost : 0, clock);
-    countDemand(counters, decisions, { holder: call.holder, cost: question.cost, nowMs: clock.logicalMs });
-    const answer = {
+    const shadowDenied = this.#chargeShadows(counters, question.lease?.spent ?? 0, clock);
+    const lease = borrowing && lend(borrowing, clock);
+    if (borrowing !== undefined) for (const { counter } of borrowing.counters) this.#changed(counter, clock);
+    const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
-      counters: counters.map(({ counter }, at) =>
-        report(counter, decisions[at]!, { question, holder: call.holder, clock }),
-      ),
-    } as const;
-    if (isCharged && question.cost > 0)
+      counters: counters.map(({ counter }, at) => {
+        const decision = shadowDenied.has(counter) ? SHADOW_DENIED : decisions[at]!;
+        return report(counter, decision, { question, holder: call.holder, clock });
+      }),
+      ...(lease && { lease }),
+    };
+    if (isCharged && (question.cost > 0 || borrowing !== undefined))
       this.#questions.record(question.id, { answer, charges }, clock.logicalMs);
     return answer;
+  }
+
+  #borrowingOf(
+    { cost, lease: report }: Question,
+    holder: string,
+    counters: readonly Asked[],
+  ): Borrowing | undefined {
+    if (report === undefined) return undefined;
+    const { incarnation } = this.#options;
+    return { holder, cost, report, incarnation, counters: counters.filter(({ shadow }) => !shadow) };
+  }
+
+  /** Shadow counters of a lease are charged what was spent of it, and told apart are those that would have denied some of it. */
+  #chargeShadows(counters: readonly Asked[], spent: number, clock: LogicalClock): ReadonlySet<Counter> {
+    const denied = new Set<Counter>();
+    if (spent === 0) return denied;
+    for (const { counter, shadow } of counters) {
+      if (!shadow) continue;
+      if (chargeShadow(counter, spent, clock)) denied.add(counter);
+      this.#changed(counter, clock);
+    }
+    return denied;
   }
 
   #decide(counters: readonly Asked[], cost: number, clock: LogicalClock) {
@@ -185,6 +221,7 @@ export class Owner {
 
   #giveBack(id: string, clock: LogicalClock): void {
     for (const { counter, cost, at } of this.#questions.takeBack(id, clock.logicalMs)?.charges ?? []) {
+      counter.lent?.settle(counter, clock);
       const { limit, state } = counter;
       const past = { cost, chargedAtMs: nowMsFor(limit, at) };
       const storedRestInMs = restInMs(counter, clock);
@@ -222,28 +259,15 @@ export class Owner {
 interface Asked {
   readonly counter: Counter;
   readonly shadow: boolean;
+  readonly unitsPerSecond: number;
 }
+
+/** What a shadow counter would have said, had it been asked in time. */
+const SHADOW_DENIED: Decision = { outcome: 'denied', retryAfterMs: 1 };
 
 function worstOf(decisions: readonly Decision[]): Decision['outcome'] {
   if (decisions.some(({ outcome }) => outcome === 'impossible')) return 'impossible';
   return decisions.some(({ outcome }) => outcome === 'denied') ? 'denied' : 'allowed';
-}
-
-/**
- * An arrival counts toward a counter's demand unless another enforced counter of the request denied it: a caller flooding
- * past its own limit must not make its organisation's counter look wanted.
- */
-function countDemand(
-  counters: readonly Asked[],
-  decisions: readonly Decision[],
-  arrival: { holder: string; cost: number; nowMs: number },
-): void {
-  const denies = decisions.map(({ outcome }, at) => outcome !== 'allowed' && !counters[at]!.shadow);
-  const denials = denies.filter(Boolean).length;
-  for (const [at, { counter }] of counters.entries()) {
-    const othersDeny = denials > (denies[at] ? 1 : 0);
-    if (!othersDeny) counter.demand.arrive(arrival.holder, arrival.cost, arrival.nowMs);
-  }
 }
 
 interface Asking {

@@ -13,12 +13,27 @@ import type { Group } from './groups.ts';
 import { InFlight } from './in-flight.ts';
 import { Inquiries, type InquiryResult } from './inquiry.ts';
 import { Known } from './known.ts';
+import { type HeldLease, type LeaseReport, NO_LEASE } from './lease.ts';
+import { Leases } from './leases.ts';
 import type { Answer, CounterReport, OwnerReply, Question } from './messages.ts';
 import { OwnerLink } from './owner-link.ts';
 import type { Background, Ports } from './ports.ts';
 
 /** An owner answers about one call a millisecond, so more at once than this only wait in its queue. */
 const IN_FLIGHT_MAX = 64;
+
+/**
+ * Questions at once about counters that can be lent: the first answer may bring a lease that serves all who wait, so a cold isolate
+ * sends a few, and one that has run short of its lease hardly any.
+ */
+const COLD_IN_FLIGHT_MAX = 8;
+const SHORT_IN_FLIGHT_MAX = 2;
+
+/** An unspent lease goes back this long before it ends, which is time enough to arrive before the owner writes it off. */
+const RETURN_BEFORE_END_MS = 150;
+
+/** A renewal should be asked for when what is in hand lasts for no longer than this many usual answer times. */
+const RENEW_AHEAD = 1.5;
 
 /** How often a request without a place looks again: a few times within the shortest sensible deadline. */
 const LOOK_AGAIN_MS = 5;
@@ -33,6 +48,7 @@ export interface Ask {
   readonly id: string;
   readonly version: Version;
   readonly cost: number;
+  readonly largestCost: number;
   /** When the request began to wait: owners that are asked one after the other share its deadline. */
   readonly startedMs: number;
   readonly deadlineMs: number;
@@ -51,21 +67,23 @@ export interface Asked {
   result: GroupResult | undefined;
 }
 
-/** What an owner answered, and which incarnation of it charged what the answer allows. */
-export interface Told {
-  readonly answer: Answer;
-  readonly incarnation: string;
-}
+/** An answer that nobody waited for any more. */
+export type LateAnswer = Pick<OwnerReply, 'incarnation'> & { readonly answer: Answer };
 
 export type GroupResult =
-  | ({ readonly kind: 'answered' } & Told)
+  | { readonly kind: 'answered'; readonly answer: Answer; readonly incarnation: string }
   /** Denials of other requests settled it while it waited for a place. */
   | { readonly kind: 'remembered'; readonly denials: readonly Remembered[] }
-  | { readonly kind: 'unanswered'; readonly late?: Promise<Told | undefined> };
+  /** Spent from a lease in hand. */
+  | { readonly kind: 'leased' }
+  /** The lease in hand is empty, and there is nothing to ask for. */
+  | { readonly kind: 'dry'; readonly retryAfterMs: number }
+  | { readonly kind: 'unanswered'; readonly late?: Promise<LateAnswer | undefined> };
 
 export class Owners {
   readonly denyMemory = new DenyMemory();
   readonly known = new Known();
+  readonly leases: Leases;
   readonly #ports: Ports;
   readonly #nowMs: () => number;
   readonly #inquiries: Inquiries;
@@ -75,6 +93,7 @@ export class Owners {
   constructor(ports: Ports, holder: string, nowMs: () => number) {
     this.#ports = ports;
     this.#nowMs = nowMs;
+    this.leases = new Leases(nowMs, () => ports.random());
     this.#inquiries = new Inquiries({ ports, fleet: new FleetBreaker(), known: this.known, holder, nowMs });
     this.#links = new BoundedMap(LINKS_MAX, (link) => {
       this.#debtLost(link.debts.size);
@@ -110,40 +129,90 @@ export class Owners {
     return denials;
   }
 
+  /** Without a call: from the lease in hand, if there is one. */
+  spendLease(group: Group, { cost }: { cost: number }): GroupResult | undefined {
+    const take = this.leases.take(group, cost);
+    if (take === 'taken') return LEASED;
+    if (take === 'ask') return undefined;
+    const retryAfterMs = this.leases.held(group)?.waitMs(cost, this.#nowMs()) ?? 1;
+    return { kind: 'dry', retryAfterMs };
+  }
+
   async ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
     const link = this.link(group.owner);
     const deadlineMs = link.deadlineMs(ask.deadlineMs);
     const untilMs = ask.startedMs + deadlineMs;
-    const first = (group.enforced[0] ?? group.shadow[0])!;
-    const inFlight = this.#inFlightOf(first.counterId);
-    while (inFlight.count(this.#nowMs()) >= IN_FLIGHT_MAX) {
+    const isLeasing = this.leases.isWanted(group, ask);
+    const inFlight = this.#inFlightOf((group.enforced[0] ?? group.shadow[0])!.counterId);
+    while (inFlight.count(this.#nowMs()) >= this.#placesMax(group, isLeasing)) {
       const leftMs = untilMs - this.#nowMs();
       if (leftMs <= 0) return { kind: 'unanswered' };
       await this.#ports.timer(Math.min(LOOK_AGAIN_MS, leftMs)).done;
-      const denials = this.remembered(group.enforced, ask.cost);
-      if (denials.length > 0) return { kind: 'remembered', denials };
+      const settled = this.#settledMeanwhile(group, ask, isLeasing);
+      if (settled !== undefined) return settled;
     }
-    const waitMs = untilMs - this.#nowMs();
+    const sentMs = this.#nowMs();
+    const waitMs = untilMs - sentMs;
     if (waitMs <= 0) return { kind: 'unanswered' };
     const counted = [
       inFlight,
       ...group.enforced.flatMap(({ counterId }) => this.denyMemory.rechecks(counterId) ?? []),
     ];
-    for (const each of counted) each.began(this.#nowMs());
-    const message = { version: ask.version, question: questionOf(group, ask) };
+    for (const each of counted) each.began(sentMs);
+    const lease = isLeasing ? (this.leases.last(group)?.report(sentMs) ?? NO_LEASE) : undefined;
+    const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
     const patience = { waitMs, isFair: waitMs >= deadlineMs * FAIR_PART };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     for (const each of counted) each.ended();
-    return this.#learnFrom(result, group, ask.cost);
+    return this.#learnFrom(result, { group, ask, sentMs, background });
   }
 
-  /** Takes back what a question charged, once this incarnation of the owner has said that it did. */
-  async giveBack(group: Group, ask: Ask, incarnation: string): Promise<void> {
+  /** Asks for more of a lease in the background, when it is time to. */
+  renewIfDue(group: Group, ask: Ask, background: Background): void {
+    const link = this.link(group.owner);
+    const soonMs = RENEW_AHEAD * link.usualMs;
+    if (link.breaker.isClosed && this.leases.wantsRenewal(group, soonMs))
+      background(this.#renew(group, ask, background));
+  }
+
+  async #renew(group: Group, ask: Ask, background: Background): Promise<void> {
+    const renewals = this.leases.renewals(group);
+    const sentMs = this.#nowMs();
+    renewals.began(sentMs);
+    const renewal = { ...ask, id: `${ask.id}:renewal`, cost: 0 };
+    const lease = this.leases.last(group)?.report(sentMs) ?? NO_LEASE;
+    const message = { version: ask.version, question: this.#questionOf(group, renewal, lease) };
+    const link = this.link(group.owner);
+    const patience = { waitMs: link.deadlineMs(ask.deadlineMs), isFair: true };
+    const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
+    renewals.ended();
+    this.#learnFrom(result, { group, ask: renewal, sentMs, background });
+  }
+
+  /** What nobody came to spend goes back just before the lease ends, instead of being lost to everybody. */
+  async #returnUnspent(lease: HeldLease, { group, ask }: Learning): Promise<void> {
+    const { grants } = lease;
+    await this.#ports.timer(lease.endsAtMs - RETURN_BEFORE_END_MS - this.#nowMs()).done;
+    const nowMs = this.#nowMs();
+    if (lease.grants !== grants || lease.held(nowMs) < 1) return;
+    const question = this.#questionOf(
+      group,
+      { ...ask, id: `${ask.id}:return`, cost: 0 },
+      lease.surrender(nowMs),
+    );
+    await this.#inquiries.deliver(
+      { owner: group.owner, link: this.link(group.owner) },
+      { version: ask.version, question },
+    );
+  }
+
+  /** Takes back what a question charged, once the owner has said that it did; `chargedBy` is the incarnation that said so. */
+  async giveBack(group: Group, ask: Ask, chargedBy: string): Promise<void> {
     const link = this.link(group.owner);
     for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
     this.#ports.count('give_back');
-    link.voids.add(ask.id, incarnation, this.#nowMs());
-    await this.#inquiries.deliver({ owner: group.owner, link }, ask.version);
+    link.voids.add(ask.id, chargedBy, this.#nowMs());
+    await this.#inquiries.deliver({ owner: group.owner, link }, { version: ask.version });
   }
 
   #inFlightOf(counterId: string): InFlight {
@@ -154,27 +223,58 @@ export class Owners {
     return inFlight;
   }
 
-  #learnFrom(result: InquiryResult, group: Group, cost: number): GroupResult {
-    if (result.kind === 'answered') return this.#learned(result.reply, group, cost);
-    const { late } = result;
-    if (late === undefined) return { kind: 'unanswered' };
-    return { kind: 'unanswered', late: late.then(({ reply }) => this.#learnedLate(reply)) };
+  #placesMax(group: Group, isLeasing: boolean): number {
+    if (!isLeasing) return IN_FLIGHT_MAX;
+    return this.leases.held(group) === undefined ? COLD_IN_FLIGHT_MAX : SHORT_IN_FLIGHT_MAX;
   }
 
-  #learned({ answer, incarnation }: OwnerReply, group: Group, cost: number): GroupResult {
+  /** What other requests have learned while this one waited for a place. */
+  #settledMeanwhile(group: Group, ask: Ask, isLeasing: boolean): GroupResult | undefined {
+    const denials = this.remembered(group.enforced, ask.cost);
+    if (denials.length > 0) return { kind: 'remembered', denials };
+    return isLeasing ? this.spendLease(group, ask) : undefined;
+  }
+
+  #learnFrom(result: InquiryResult, learning: Learning): GroupResult {
+    if (result.kind === 'answered') return this.#learned(result.reply, learning);
+    const { late } = result;
+    if (late === undefined) return { kind: 'unanswered' };
+    return { kind: 'unanswered', late: late.then(({ reply }) => this.#learnedLate(reply, learning)) };
+  }
+
+  #learned(reply: OwnerReply, learning: Learning): GroupResult {
+    const { answer, incarnation } = reply;
     if (answer === undefined) return { kind: 'unanswered' };
     this.#learnLevels(answer);
+    const { group, ask } = learning;
+    if (this.#acceptLease(reply, learning)) {
+      // Whether the next request is admitted, the lease says, and no denial of the owner's own bucket.
+      for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
+      const spent = answer.outcome === 'denied' ? this.spendLease(group, ask) : undefined;
+      return spent ?? { kind: 'answered', answer, incarnation };
+    }
     const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
-    for (const report of answer.counters) if (enforced.has(report.id)) this.#remember(report, cost);
+    for (const report of answer.counters) if (enforced.has(report.id)) this.#remember(report, ask.cost);
     return { kind: 'answered', answer, incarnation };
   }
 
-  /** Nobody knows how old a late answer is, so a denial in it may be over by now: only the levels are worth keeping. */
-  #learnedLate(reply: OwnerReply | undefined): Told | undefined {
+  /** Nobody knows how old a late answer is, so a denial in it may be over by now: only levels and leases are worth keeping. */
+  #learnedLate(reply: OwnerReply | undefined, learning: Learning): LateAnswer | undefined {
     if (reply?.answer === undefined) return undefined;
     const { answer, incarnation } = reply;
     this.#learnLevels(answer);
+    this.#acceptLease(reply, learning);
     return { answer, incarnation };
+  }
+
+  #acceptLease({ answer, incarnation }: OwnerReply, learning: Learning): boolean {
+    const grant = answer?.lease;
+    const { group, sentMs, background } = learning;
+    if (grant === undefined || sentMs + grant.lifeMs <= this.#nowMs()) return false;
+    const lease = this.leases.accept(group, grant, { incarnation, sentMs });
+    this.#ports.count('lease_granted');
+    background(this.#returnUnspent(lease, learning));
+    return true;
   }
 
   #learnLevels({ counters }: Answer): void {
@@ -190,6 +290,18 @@ export class Owners {
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
   }
 
+  #questionOf({ enforced, shadow }: Group, { id, cost }: Ask, lease: LeaseReport | undefined): Question {
+    const asked = (winners: readonly Winner[], isShadow: boolean) =>
+      winners.map(({ counterId, rule }) => ({
+        id: counterId,
+        limit: rule.limit!,
+        shadow: isShadow,
+        unitsPerSecond: this.leases.unitsPerSecond(counterId),
+      }));
+    const counters = [...asked(enforced, false), ...asked(shadow, true)];
+    return { id, cost, counters, ...(lease && { lease }) };
+  }
+
   #debtLost(debts: number): void {
     if (debts > 0) this.#ports.count('debt_lost', debts);
   }
@@ -199,8 +311,12 @@ export class Owners {
   }
 }
 
-function questionOf({ enforced, shadow }: Group, { id, cost }: Ask): Question {
-  const asked = (winners: readonly Winner[], isShadow: boolean) =>
-    winners.map(({ counterId, rule }) => ({ id: counterId, limit: rule.limit!, shadow: isShadow }));
-  return { id, cost, counters: [...asked(enforced, false), ...asked(shadow, true)] };
+const LEASED: GroupResult = { kind: 'leased' };
+
+/** What an answer is an answer to. */
+interface Learning {
+  readonly group: Group;
+  readonly ask: Ask;
+  readonly sentMs: number;
+  readonly background: Background;
 }

@@ -33,6 +33,7 @@ export type EngineEvent =
   | 'deny_memory_hit'
   | 'fallback_decision'
   | 'give_back'
+  | 'lease_granted'
   | 'give_back_lost'
   | 'debt_reported'
   | 'debt_lost'

@@ -45,9 +45,10 @@ export class Settlement {
     const silent = ending.isDenied ? [] : asked.filter(({ result }) => result?.kind === 'unanswered');
     const reports = this.#withoutOwners(silent, ending);
     const isAdmitted = !ending.isDenied && reports.every(({ outcome }) => outcome === 'allowed');
+    if (ending.request.cost === 0) return reports;
     for (const each of asked) {
-      const stands = isAdmitted && each.result?.kind === 'answered';
-      if (!stands && ending.request.cost > 0) background(this.#takeBack(each, ending.ask));
+      const stands = isAdmitted && (each.result?.kind === 'answered' || each.result?.kind === 'leased');
+      if (!stands) background(this.#takeBack(each, ending.ask));
     }
     return reports;
   }
@@ -113,8 +114,12 @@ export class Settlement {
   /** Waits for what the owner did, however late, and has it taken back if it charged. */
   async #takeBack({ group, done }: Asked, ask: Ask): Promise<void> {
     const result = await done;
-    if (result.kind === 'remembered') return;
-    const told = result.kind === 'answered' ? result : await result.late;
-    if (told?.answer.outcome === 'allowed') await this.#owners.giveBack(group, ask, told.incarnation);
+    if (result.kind === 'remembered' || result.kind === 'dry') return;
+    if (result.kind === 'leased') {
+      this.#owners.leases.giveBack(group, ask.cost);
+      return;
+    }
+    const reply = result.kind === 'answered' ? result : await result.late;
+    if (reply?.answer.outcome === 'allowed') await this.#owners.giveBack(group, ask, reply.incarnation);
   }
 }

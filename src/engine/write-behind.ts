@@ -73,7 +73,9 @@ export class WriteBehind {
     for (const counter of owner.counters()) {
       if (restInMs(counter, clock) <= 0) continue;
       const { id, limit, state } = counter;
-      contents.get(blockOf(id, this.#blocks))?.counters.push({ id, limit, state, version: counter.version });
+      const lent = counter.lent?.stored(clock.logicalMs);
+      const stored = { id, limit, state, version: counter.version, ...(lent && { lent }) };
+      contents.get(blockOf(id, this.#blocks))?.counters.push(stored);
     }
     for (const debt of owner.debts()) contents.get(blockOf(debt.id, this.#blocks))?.debts.push(debt);
     const rows = new Map<string, StoredBlock | undefined>();

@@ -1,37 +1,45 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Demand } from '../../src/engine/demand.ts';
+import { Meter } from '../../src/engine/meter.ts';
 
 describe('shares', () => {
-  test('follow the arrivals, and halve against newer ones every five seconds', () => {
+  test('follow the reports, and halve against newer ones every five seconds', () => {
     const demand = new Demand();
-    demand.arrive('a', 8, 0);
+    demand.report('a', 8, 0);
     expect(demand.share('a', 0)).toBe(1);
-    demand.arrive('b', 4, 5_000);
+    demand.report('b', 4, 5_000);
     expect([demand.share('a', 5_000), demand.share('b', 5_000)]).toEqual([0.5, 0.5]);
-    demand.arrive('b', 6, 10_000);
-    expect([demand.share('a', 10_000), demand.share('b', 10_000)]).toEqual([0.2, 0.8]);
+    expect(demand.totalUnitsPerSecond(5_000)).toBe(8);
   });
 
-  test('are 0 for whoever never came, or came for nothing', () => {
+  test('a report takes the place of the one before', () => {
     const demand = new Demand();
-    demand.arrive('peeks', 0, 0);
-    expect([demand.share('peeks', 0), demand.share('never', 0)]).toEqual([0, 0]);
+    demand.report('a', 8, 0);
+    demand.report('b', 8, 0);
+    demand.report('a', 24, 0);
+    expect([demand.share('a', 0), demand.totalUnitsPerSecond(0)]).toEqual([0.75, 32]);
   });
 
-  test('property: add up to one at any instant, however the arrivals came', () => {
-    const arrival = fc.record({
+  test('are 0 for whoever never reported, or has no demand', () => {
+    const demand = new Demand();
+    demand.report('idle', 0, 0);
+    expect([demand.share('idle', 0), demand.share('never', 0)]).toEqual([0, 0]);
+  });
+
+  test('property: add up to one at any instant, however the reports came', () => {
+    const report = fc.record({
       holder: fc.constantFrom('a', 'b', 'c', 'd'),
-      cost: fc.integer({ min: 1, max: 50 }),
-      waitMs: fc.integer({ min: 0, max: 60_000 }),
+      unitsPerSecond: fc.integer({ min: 1, max: 50 }),
+      waitMs: fc.integer({ min: 0, max: 4_000 }),
     });
     fc.assert(
-      fc.property(fc.array(arrival, { minLength: 1, maxLength: 40 }), (arrivals) => {
+      fc.property(fc.array(report, { minLength: 1, maxLength: 40 }), (reports) => {
         const demand = new Demand();
         let nowMs = 0;
-        for (const { holder, cost, waitMs } of arrivals) {
+        for (const { holder, unitsPerSecond, waitMs } of reports) {
           nowMs += waitMs;
-          demand.arrive(holder, cost, nowMs);
+          demand.report(holder, unitsPerSecond, nowMs);
         }
         const shares = ['a', 'b', 'c', 'd'].map((holder) => demand.share(holder, nowMs));
         expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1, 6);
@@ -41,20 +49,49 @@ describe('shares', () => {
 });
 
 describe('holders', () => {
-  test('are forgotten fifty seconds after they last came', () => {
+  test('are forgotten ten seconds after they last reported', () => {
     const demand = new Demand();
-    demand.arrive('a', 1, 0);
-    demand.arrive('b', 1, 49_999);
+    demand.report('a', 1, 0);
+    demand.report('b', 1, 9_999);
     expect(demand.activeHolders).toBe(2);
-    demand.arrive('b', 1, 50_000);
+    demand.report('b', 1, 10_000);
     expect(demand.activeHolders).toBe(1);
-    expect(demand.share('b', 50_000)).toBe(1);
+    expect(demand.share('b', 10_000)).toBeCloseTo(1, 9);
   });
 
   test('are at most 4,096', () => {
     const demand = new Demand();
-    for (let at = 0; at < 5_000; at += 1) demand.arrive(`holder ${at}`, 1, 0);
+    for (let at = 0; at < 5_000; at += 1) demand.report(`holder ${at}`, 1, 0);
     expect(demand.activeHolders).toBe(4_096);
     expect(demand.share('holder 4999', 0)).toBeCloseTo(1 / 4_096, 9);
+  });
+});
+
+describe('a meter', () => {
+  test.each([10, 100, 1_000])('reads %i a second after a second of that', (rate) => {
+    const meter = new Meter(0);
+    const gapMs = 1_000 / rate;
+    for (let nowMs = gapMs / 2; nowMs < 1_000; nowMs += gapMs) meter.arrive(1, nowMs);
+    expect(meter.unitsPerSecond(1_000) / rate).toBeGreaterThan(0.95);
+    expect(meter.unitsPerSecond(1_000) / rate).toBeLessThan(1.05);
+  });
+
+  test('does not take one early arrival for a flood', () => {
+    const meter = new Meter(0);
+    meter.arrive(1, 0);
+    expect(meter.unitsPerSecond(0)).toBeLessThan(11);
+  });
+
+  test('falls to a third in a second of silence', () => {
+    const meter = new Meter(0);
+    for (let nowMs = 0; nowMs < 10_000; nowMs += 10) meter.arrive(1, nowMs);
+    expect(meter.unitsPerSecond(11_000) / meter.unitsPerSecond(10_000)).toBeCloseTo(Math.exp(-1), 3);
+  });
+
+  test('forgets what turned out not to count', () => {
+    const meter = new Meter(0);
+    meter.arrive(5, 100);
+    meter.takeBack(5, 100);
+    expect(meter.unitsPerSecond(100)).toBe(0);
   });
 });

@@ -84,7 +84,9 @@ describe('F01, F03 whatever an owner does, the request is settled once, in time,
         deadlineMs: 150,
       };
       const background: Promise<unknown>[] = [];
-      const verdict = await world.time.settle(gate.decide(request, (work) => background.push(work)));
+      const verdict = await world.time.settle(
+        Promise.resolve(gate.decide(request, (work) => background.push(work))),
+      );
       expect(verdict).toMatchObject({
         outcome: failureMode === 'open' ? 'allowed' : 'unavailable',
         source: 'fallback',

@@ -71,7 +71,14 @@ describe('an isolate with an older ruleset', () => {
     const question = {
       id: 'q',
       cost: 1,
-      counters: [{ id: hourly(1)[0]!.counterId, limit: hourly(1_000)[0]!.rule.limit!, shadow: false }],
+      counters: [
+        {
+          id: hourly(1)[0]!.counterId,
+          limit: hourly(1_000)[0]!.rule.limit!,
+          shadow: false,
+          unitsPerSecond: 1,
+        },
+      ],
     };
     const reply = desk.tell({ ...version(6), question });
     expect(reply).toMatchObject({
@@ -160,42 +167,23 @@ describe('clocks that step', () => {
 
 describe('demand and shares', () => {
   const rule = [winner({ quota: 1_000 })];
-  const shareOf = (desk: Desk, holder: string) => desk.ask(rule, { holder, cost: 0 }).counters[0]?.share;
 
-  test('shares follow what each isolate asks for, and add up to one', () => {
+  test('shares follow what each isolate reports, and add up to one', () => {
     const desk = new Desk();
-    desk.admitted(rule, 30, { holder: 'a' });
-    desk.admitted(rule, 10, { holder: 'b' });
-    expect([shareOf(desk, 'a'), shareOf(desk, 'b')]).toEqual([0.75, 0.25]);
-    expect(desk.ask(rule, { holder: 'c', cost: 0 }).counters[0]).toMatchObject({
+    desk.ask(rule, { holder: 'a', unitsPerSecond: 30 });
+    const [b] = desk.ask(rule, { holder: 'b', unitsPerSecond: 10 }).counters;
+    const [a] = desk.ask(rule, { holder: 'a', unitsPerSecond: 30 }).counters;
+    expect([a?.share, b?.share]).toEqual([0.75, 0.25]);
+    expect(desk.ask(rule, { holder: 'c', unitsPerSecond: 0 }).counters[0]).toMatchObject({
       activeHolders: 3,
       share: 0,
     });
   });
 
-  test('what was denied counts as demand of the counter that denied it', () => {
-    const desk = new Desk();
-    const narrow = [winner({ quota: 1 })];
-    desk.admitted(narrow, 1, { holder: 'a' });
-    desk.admitted(narrow, 3, { holder: 'b' });
-    expect(desk.ask(narrow, { holder: 'b', cost: 0 }).counters[0]?.share).toBe(0.75);
-  });
-
-  test('what another counter denied is no demand: a flood past its own limit does not look like need', () => {
-    const desk = new Desk();
-    const organisation = winner({ policy: 'organisation', quota: 1_000 });
-    const flooder = winner({ policy: 'user', caller: 'f', quota: 1 });
-    const quiet = winner({ policy: 'user', caller: 'q', quota: 1_000 });
-    desk.admitted([organisation, flooder], 100, { holder: 'a' });
-    desk.admitted([organisation, quiet], 1, { holder: 'b' });
-    expect(desk.ask([organisation], { holder: 'b', cost: 0 }).counters[0]?.share).toBe(0.5);
-  });
-
-  test('a repeated question is one arrival', () => {
+  test('a repeated question is one report', () => {
     const desk = new Desk();
     for (let time = 0; time < 5; time += 1) desk.ask(rule, { id: 'q', holder: 'a' });
-    desk.ask(rule, { holder: 'b' });
-    expect(shareOf(desk, 'b')).toBe(0.5);
+    expect(desk.ask(rule, { holder: 'b' }).counters[0]?.share).toBe(0.5);
   });
 });
 

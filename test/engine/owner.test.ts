@@ -332,7 +332,7 @@ test('a message without a question gets a reply without an answer', () => {
 test('a question that came twice at once is one question', () => {
   const desk = new Desk();
   const rule = winner({ quota: 5 });
-  const question = questionOf('q', [rule], 2);
+  const question = questionOf('q', [rule], { cost: 2 });
   const [first, second] = [desk.tell({ question }), desk.tell({ question })];
   expect(second).toEqual(first);
   expect(desk.used(rule)).toBe(2);

@@ -6,6 +6,8 @@ import { callOf, World, type WorldOptions } from './world.ts';
 export interface Asking extends Partial<OwnerCall> {
   readonly id?: string;
   readonly cost?: number;
+  /** What the holder says of its demand, for each counter. */
+  readonly unitsPerSecond?: number;
 }
 
 export class Desk {
@@ -24,9 +26,9 @@ export class Desk {
     return this.owner.handle(callOf(parts));
   }
 
-  ask(winners: readonly Winner[], { id, cost = 1, ...parts }: Asking = {}): Answer {
+  ask(winners: readonly Winner[], { id, cost = 1, unitsPerSecond = 1, ...parts }: Asking = {}): Answer {
     this.#asked += 1;
-    const question = questionOf(id ?? `question ${this.#asked}`, winners, cost);
+    const question = questionOf(id ?? `question ${this.#asked}`, winners, { cost, unitsPerSecond });
     return this.tell({ ...parts, question }).answer!;
   }
 
@@ -46,11 +48,16 @@ export class Desk {
   }
 }
 
-export function questionOf(id: string, winners: readonly Winner[], cost = 1): Question {
+export function questionOf(
+  id: string,
+  winners: readonly Winner[],
+  { cost = 1, unitsPerSecond = 1 }: { cost?: number; unitsPerSecond?: number } = {},
+): Question {
   const counters = winners.map(({ counterId, rule }) => ({
     id: counterId,
     limit: rule.limit!,
     shadow: rule.shadow,
+    unitsPerSecond,
   }));
   return { id, cost, counters };
 }

@@ -160,7 +160,7 @@ export class Isolate {
     const request = { version, enforced, shadow, cost, largestCost: options.largestCost ?? 1, deadlineMs };
     const { time } = this.#world;
     const sentMs = time.elapsedMs;
-    const verdict = this.#gate.decide(request, (work) => this.#keep(work));
+    const verdict = Promise.resolve(this.#gate.decide(request, (work) => this.#keep(work)));
     return verdict.then((found) => ({ ...found, tookMs: time.elapsedMs - sentMs }));
   }
 

@@ -23,7 +23,7 @@ export function tokenBucket(quota: number, windowMs: number, burst = quota): Lim
 }
 
 export function question(limit: Limit, cost = 1, more: Partial<OwnerCall> = {}): OwnerCall {
-  const counter: CounterQuestion = { id: 'counter', limit, shadow: false };
+  const counter: CounterQuestion = { id: 'counter', limit, shadow: false, unitsPerSecond: 1 };
   questions += 1;
   return {
     format: MESSAGE_FORMAT,

@@ -1,0 +1,185 @@
+/**
+ * The leases of one isolate: which counters it may spend by itself, and when it asks for that.
+ *
+ * A request names the counters of one owner that it touches; the same set of counters is one lease, whoever sends the request. Asking
+ * rides on a question that has to be sent anyway, or on one in the background when what is in hand runs low; a request never
+ * waits for another's. Rules say `strict` (never), `leased` (always) or `auto`: once a counter is asked for often enough.
+ */
+import { capacity, type Limit } from '../core/decision.ts';
+import type { Winner } from '../policy/counter.ts';
+import type { Rule } from '../policy/ruleset.ts';
+import { BoundedMap } from './bounded-map.ts';
+import type { Group } from './groups.ts';
+import { InFlight } from './in-flight.ts';
+import { HeldLease, type LeaseGrant } from './lease.ts';
+import { Meter } from './meter.ts';
+
+/**
+ * `auto` leases what is asked for at least this often, and may be: below that, calls cost little, and of a small limit every unit that
+ * waits in one isolate is missing in the others. (A flood on a small limit is denied from memory, without calls.)
+ */
+const AUTO_UNITS_PER_SECOND = 20;
+
+/** A bucket that is empty within a tenth of a second cannot be lent: what waits in one hand is missing in all others. */
+const BURST_MS_MIN = 100;
+
+/** About 300 bytes each. A displaced lease is lost to the caller for a second at most. */
+const LEASES_MAX = 8_192;
+
+/** About 100 bytes each. A displaced meter starts again. */
+const METERS_MAX = 16_384;
+
+interface Entry {
+  lease: HeldLease | undefined;
+  readonly renewals: InFlight;
+}
+
+export interface LeaseRequest {
+  readonly cost: number;
+  readonly largestCost: number;
+}
+
+export type Take = 'taken' | 'scarce' | 'ask';
+
+export class Leases {
+  readonly #nowMs: () => number;
+  readonly #random: () => number;
+  readonly #entries = new BoundedMap<Entry>(LEASES_MAX);
+  readonly #meters = new BoundedMap<Meter>(METERS_MAX);
+
+  constructor(nowMs: () => number, random: () => number) {
+    this.#nowMs = nowMs;
+    this.#random = random;
+  }
+
+  /** A request has arrived at these counters. */
+  arrive(winners: readonly Winner[], cost: number): void {
+    const nowMs = this.#nowMs();
+    for (const { counterId } of winners) this.#meterOf(counterId, nowMs).arrive(cost, nowMs);
+  }
+
+  /** Another counter denied it, so these were not really wanted. */
+  unarrive(winners: readonly Winner[], cost: number): void {
+    const nowMs = this.#nowMs();
+    for (const { counterId } of winners) this.#meterOf(counterId, nowMs).takeBack(cost, nowMs);
+  }
+
+  unitsPerSecond(counterId: string): number {
+    const nowMs = this.#nowMs();
+    return this.#meterOf(counterId, nowMs).unitsPerSecond(nowMs);
+  }
+
+  /** Whether the isolate should hold a lease of this group's counters. */
+  isWanted({ enforced }: Group, { cost, largestCost }: LeaseRequest): boolean {
+    for (const { rule, counterId } of enforced) {
+      if (!canLease(rule, Math.max(cost, largestCost))) return false;
+      if (rule.consistency === 'auto' && !this.#isHot(rule.limit!, counterId)) return false;
+    }
+    return true;
+  }
+
+  #isHot({ quota, windowMs }: Limit, counterId: string): boolean {
+    const isAllowedToBe = (quota * 1_000) / windowMs >= AUTO_UNITS_PER_SECOND;
+    return isAllowedToBe && this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND;
+  }
+
+  held(group: Group): HeldLease | undefined {
+    const lease = this.#entries.get(keyOf(group))?.lease;
+    return lease === undefined || lease.isOver(this.#nowMs()) ? undefined : lease;
+  }
+
+  /** The lease that a message to the owner should speak of, even if it is over: what it returns is still the owner's. */
+  last(group: Group): HeldLease | undefined {
+    return this.#entries.get(keyOf(group))?.lease;
+  }
+
+  /** Spends the lease if it can; says whether an empty one is all that there is. */
+  take(group: Group, cost: number): Take {
+    const lease = this.held(group);
+    if (lease === undefined) return 'ask';
+    const nowMs = this.#nowMs();
+    if (lease.take(cost, nowMs)) return 'taken';
+    return lease.isScarce(nowMs) ? 'scarce' : 'ask';
+  }
+
+  giveBack(group: Group, cost: number): void {
+    this.held(group)?.giveBack(cost, this.#nowMs());
+  }
+
+  /** Whether the lease should be renewed now, nobody being at it; `soonMs` is how long a renewal takes. */
+  wantsRenewal(group: Group, soonMs: number): boolean {
+    const entry = this.#entries.get(keyOf(group));
+    const nowMs = this.#nowMs();
+    if (entry?.lease === undefined || entry.lease.isOver(nowMs) || entry.renewals.count(nowMs) > 0)
+      return false;
+    return entry.lease.wantsRenewal({ unitsPerSecond: this.#slowest(group), soonMs }, nowMs);
+  }
+
+  renewals(group: Group): InFlight {
+    return this.#entryOf(keyOf(group)).renewals;
+  }
+
+  accept(
+    group: Group,
+    grant: LeaseGrant,
+    { incarnation, sentMs }: { incarnation: string; sentMs: number },
+  ): HeldLease {
+    const entry = this.#entryOf(keyOf(group));
+    const nowMs = this.#nowMs();
+    // What another life of the owner granted, this one has not deducted.
+    if (entry.lease?.incarnation !== incarnation) entry.lease = new HeldLease(incarnation);
+    const delayMs = (this.#random() - 0.5) * RENEWAL_JITTER * grant.renewInMs;
+    entry.lease.accept(grant, { sentMs, nowMs, delayMs });
+    return entry.lease;
+  }
+
+  /** The rules have changed. */
+  hurry(): void {
+    for (const { lease } of this.#entries.values()) lease?.hurry();
+  }
+
+  /** The demand for all the counters together: no more of them is spent than of the one that is asked for least. */
+  #slowest({ enforced }: Group): number {
+    let slowest = Number.POSITIVE_INFINITY;
+    for (const { counterId } of enforced) slowest = Math.min(slowest, this.unitsPerSecond(counterId));
+    return slowest;
+  }
+
+  #entryOf(key: string): Entry {
+    const known = this.#entries.get(key);
+    if (known !== undefined) return known;
+    const entry = { lease: undefined, renewals: new InFlight() };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #meterOf(counterId: string, nowMs: number): Meter {
+    const known = this.#meters.get(counterId);
+    if (known !== undefined) return known;
+    const meter = new Meter(nowMs);
+    this.#meters.set(counterId, meter);
+    return meter;
+  }
+}
+
+/** Isolates that were told the same time to renew at must not all do so at once: a tenth earlier or later. */
+const RENEWAL_JITTER = 0.2;
+
+/** One counter is its own name; several are named together, which is as injective since each id is. */
+function keyOf({ enforced }: Group): string {
+  return enforced.length === 1
+    ? enforced[0]!.counterId
+    : enforced.map(({ counterId }) => counterId).join('\n');
+}
+
+/** A cost of half the bucket or more would wait for units that lie in other hands, so such a counter is not lent. */
+function canLease({ consistency, limit }: Rule, largestCost: number): boolean {
+  if (consistency === 'strict' || limit === undefined || limit.quota === 0) return false;
+  return isLendable(limit) && largestCost * 2 <= capacity(limit);
+}
+
+/** Whether a limit's algorithm and burst allow leases at all. */
+export function isLendable(limit: Limit): boolean {
+  if (limit.algorithm === 'fixed_window') return true;
+  return limit.algorithm === 'token_bucket' && limit.burst * limit.windowMs >= BURST_MS_MIN * limit.quota;
+}
