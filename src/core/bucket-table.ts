@@ -11,7 +11,7 @@
  *
  * `nowMs` counts from a near epoch, as for every algorithm but the fixed window.
  */
-import type { Decision, Limit, PastCharge } from './decision.ts';
+import type { Decision, Limit, PastCharge, Step } from './decision.ts';
 import { tokenBucket } from './token-bucket.ts';
 
 const SLOT_BYTES = 16;
@@ -63,10 +63,15 @@ export class BucketTable {
   }
 
   decide(key: string, limit: Limit, cost: number, nowMs: number): Decision {
+    return this.step(key, limit, cost, nowMs).decision;
+  }
+
+  /** Decides, keeps the state, and hands it out too: what is left can be read off it without looking the key up again. */
+  step(key: string, limit: Limit, cost: number, nowMs: number): Step<number> {
     const slot = this.#locate(key);
-    const { decision, state } = tokenBucket.decide(limit, this.#read(slot), cost, nowMs);
-    this.#keep(slot, state, nowMs);
-    return decision;
+    const step = tokenBucket.decide(limit, this.#read(slot), cost, nowMs);
+    this.#keep(slot, step.state, nowMs);
+    return step;
   }
 
   available(key: string, limit: Limit, nowMs: number): number {

@@ -11,8 +11,8 @@ import type { BucketTable } from '../core/bucket-table.ts';
 import { capacity } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import type { Known, Level } from './known.ts';
-import { bucketReport, giveBackAll, type LocalBucket, takeAll } from './local-buckets.ts';
-import type { PolicyReport } from './verdict.ts';
+import { giveBackAll, type LocalBucket, takeAll } from './local-buckets.ts';
+import { type PolicyReport, worstOutcome } from './verdict.ts';
 
 /** Room above the share for demand that moves between isolates during the outage; the price is in the bound. */
 export const FALLBACK_MARGIN = 1.2;
@@ -54,16 +54,16 @@ export class Fallback {
   /** All or nothing over the winners of one owner. */
   decide(request: FallbackRequest, nowMs: number): FallbackResult {
     const buckets = request.winners.map((winner) => this.#bucket(winner, request, nowMs));
-    const { isAdmitted, decisions } = takeAll(this.#table, buckets, request.cost, nowMs);
+    const taken = takeAll(this.#table, buckets, request.cost, nowMs);
     const reports = request.winners.map(
       ({ rule }, at): PolicyReport => ({
         policy: rule.policy,
         limit: rule.limit!,
         source: 'fallback',
-        ...bucketReport(this.#table, buckets[at]!, decisions[at]!, nowMs),
+        ...taken[at]!,
       }),
     );
-    return { isAdmitted, reports, buckets };
+    return { isAdmitted: worstOutcome(reports) === 'allowed', reports, buckets };
   }
 
   giveBack(buckets: readonly LocalBucket[], cost: number, nowMs: number): void {

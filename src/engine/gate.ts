@@ -52,10 +52,12 @@ export class Gate {
    */
   decide(request: GateRequest, background: Background): Verdict | Promise<Verdict> {
     this.#adopt(request.version);
-    const local = request.enforced.filter(isLocal);
-    const localReports = this.#local.take(local, request.cost, this.#nowMs());
-    if (worstOutcome(localReports) !== 'allowed') return verdictOf(localReports);
-    const owned = this.#decideOwned(request, background);
+    const { local, owned: winners } = divide(request.enforced);
+    const localReports =
+      local.length === 0 ? NO_REPORTS : this.#local.take(local, request.cost, this.#nowMs());
+    const isDenied = worstOutcome(localReports) !== 'allowed';
+    if (isDenied || (winners.length === 0 && request.shadow.length === 0)) return verdictOf(localReports);
+    const owned = this.#decideOwned(request, winners, background);
     return owned instanceof Promise
       ? owned.then((settled) => this.#conclude(request, local, localReports, settled))
       : this.#conclude(request, local, localReports, owned);
@@ -67,28 +69,30 @@ export class Gate {
     localReports: readonly PolicyReport[],
     owned: Owned,
   ): Verdict {
-    const verdict = verdictOf([...localReports, ...owned.reports], owned.shadowDenied);
+    const reports = localReports.length === 0 ? owned.reports : [...localReports, ...owned.reports];
+    const verdict = verdictOf(reports, owned.shadowDenied);
     if (verdict.outcome !== 'allowed') {
       this.#local.giveBack(local, cost, this.#nowMs());
       return verdict;
     }
     if (shadow.length === 0) return verdict;
-    const shadowDenied = this.#local.takeShadow(shadow.filter(isLocal), cost, this.#nowMs());
+    const shadowDenied = this.#local.takeShadow(divide(shadow).local, cost, this.#nowMs());
     return { ...verdict, shadowDenied: [...verdict.shadowDenied, ...shadowDenied] };
   }
 
   /** Everything that owners decide, or what stands in for them. */
-  #decideOwned(request: GateRequest, background: Background): Owned | Promise<Owned> {
-    const winners = request.enforced.filter((winner) => !isLocal(winner));
-    if (winners.length === 0 && request.shadow.length === 0) return NOTHING_OWNED;
+  #decideOwned(
+    request: GateRequest,
+    winners: readonly Winner[],
+    background: Background,
+  ): Owned | Promise<Owned> {
     this.#owners.leases.arrive(winners, request.cost);
     const denials = this.#owners.remembered(winners, request.cost);
     if (denials.length > 0) {
       this.#ports.count('deny_memory_hit');
       return { reports: this.#reports(winners, [], denials, request.cost), shadowDenied: [] };
     }
-    const shadow = request.shadow.filter((winner) => !isLocal(winner));
-    const { deciding, shadowOnly } = groupByOwner(winners, shadow);
+    const { deciding, shadowOnly } = groupByOwner(winners, divide(request.shadow).owned);
     const ask = this.#newAsk(request);
     const spent = this.#spendLeases(deciding, ask, background);
     if (spent.length < deciding.length && !spent.some(({ result }) => isDenial(result)))
@@ -160,7 +164,7 @@ export class Gate {
     return denied.map(({ rule }) => rule.policy);
   }
 
-  /** One report per winner: what its owner answered, else what is remembered, else what was last known of it. */
+  /** One report per winner: what its lease or its owner answered, else what is remembered, else what was last known of it. */
   #reports(
     winners: readonly Winner[],
     asked: readonly Asked[],
@@ -248,10 +252,19 @@ interface Asking extends Omit<Ended, 'asked'> {
 
 type LeaseResult = Extract<GroupResult, { kind: 'leased' | 'dry' }>;
 
-const NOTHING_OWNED: Owned = { reports: [], shadowDenied: [] };
+const NO_WINNERS: readonly Winner[] = [];
+const NO_REPORTS: readonly PolicyReport[] = [];
 
-function isLocal({ rule }: Winner): boolean {
-  return rule.scope === 'local';
+/** Those that are decided in the isolate, and those that owners decide. Most requests have one kind, and no list is made. */
+function divide(winners: readonly Winner[]): { local: readonly Winner[]; owned: readonly Winner[] } {
+  let locals = 0;
+  for (const { rule } of winners) if (rule.scope === 'local') locals += 1;
+  if (locals === 0) return { local: NO_WINNERS, owned: winners };
+  if (locals === winners.length) return { local: winners, owned: NO_WINNERS };
+  return {
+    local: winners.filter(({ rule }) => rule.scope === 'local'),
+    owned: winners.filter(({ rule }) => rule.scope !== 'local'),
+  };
 }
 
 function start(group: Group, done: Promise<GroupResult>): Asked {

@@ -17,6 +17,9 @@ export interface Groups {
 }
 
 export function groupByOwner(enforced: readonly Winner[], shadow: readonly Winner[]): Groups {
+  const [only] = enforced;
+  if (only !== undefined && enforced.length === 1 && shadow.length === 0)
+    return { deciding: [{ owner: only.owner, enforced, shadow }], shadowOnly: [] };
   const groups = new Map<string, { owner: OwnerRef; enforced: Winner[]; shadow: Winner[] }>();
   const groupOf = (owner: OwnerRef) => {
     const known = groups.get(owner.name);

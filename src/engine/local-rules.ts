@@ -3,7 +3,7 @@
  */
 import type { BucketTable } from '../core/bucket-table.ts';
 import type { Winner } from '../policy/counter.ts';
-import { bucketReport, giveBackAll, type LocalBucket, takeAll } from './local-buckets.ts';
+import { giveBackAll, type LocalBucket, takeAll } from './local-buckets.ts';
 import type { PolicyReport } from './verdict.ts';
 
 export class LocalRules {
@@ -15,21 +15,24 @@ export class LocalRules {
 
   /** Charges every rule or none, and reports each. */
   take(winners: readonly Winner[], cost: number, nowMs: number): readonly PolicyReport[] {
+    if (winners.length === 0) return [];
     const buckets = winners.map(bucketOf);
-    const { decisions } = takeAll(this.#table, buckets, cost, nowMs);
-    return winners.map(({ rule }, at) => ({
-      policy: rule.policy,
+    return takeAll(this.#table, buckets, cost, nowMs).map((report, at) => ({
+      policy: winners[at]!.rule.policy,
       limit: buckets[at]!.limit,
       source: 'local',
-      ...bucketReport(this.#table, buckets[at]!, decisions[at]!, nowMs),
+      outcome: report.outcome,
+      waitMs: report.waitMs,
+      level: report.level,
     }));
   }
 
   /** Shadow rules: charged where they would have admitted. Answers the policies that would have denied. */
   takeShadow(winners: readonly Winner[], cost: number, nowMs: number): readonly string[] {
-    const denying = winners.filter(
-      (winner) => !takeAll(this.#table, [bucketOf(winner)], cost, nowMs).isAdmitted,
-    );
+    const denying = winners.filter((winner) => {
+      const [report] = takeAll(this.#table, [bucketOf(winner)], cost, nowMs);
+      return report?.outcome !== 'allowed';
+    });
     return denying.map(({ rule }) => rule.policy);
   }
 

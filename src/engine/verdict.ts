@@ -60,25 +60,45 @@ export interface Level {
   readonly resetMs: number;
 }
 
-const WORST_FIRST: readonly VerdictOutcome[] = ['impossible', 'denied', 'unavailable', 'allowed'];
+const SEVERITY: Readonly<Record<VerdictOutcome, number>> = {
+  allowed: 0,
+  unavailable: 1,
+  denied: 2,
+  impossible: 3,
+};
 
 /** Of several sources that all admitted, the one that says most about how the request was decided. */
-const SOURCES: readonly Source[] = ['fallback', 'owner', 'lease', 'local', 'deny_memory'];
+const WEIGHT: Readonly<Record<Source, number>> = {
+  none: 0,
+  deny_memory: 1,
+  local: 2,
+  lease: 3,
+  owner: 4,
+  fallback: 5,
+};
 
 export function verdictOf(policies: readonly PolicyReport[], shadowDenied: readonly string[] = []): Verdict {
   const outcome = worstOutcome(policies);
-  const deciding = policies.filter((report) => report.outcome === outcome);
-  const waitMs = Math.max(0, ...deciding.map((report) => report.waitMs));
+  let source: Source = 'none';
+  let waitMs = 0;
+  for (const report of policies) {
+    if (report.outcome !== outcome) continue;
+    if (report.waitMs > waitMs) waitMs = report.waitMs;
+    if (WEIGHT[report.source] > WEIGHT[source]) source = report.source;
+  }
+  const isWait = outcome === 'denied' || outcome === 'unavailable';
   return {
     outcome,
-    source: SOURCES.find((source) => deciding.some((report) => report.source === source)) ?? 'none',
+    source,
     delayMs: outcome === 'allowed' ? waitMs : 0,
-    retryAfterMs: outcome === 'denied' || outcome === 'unavailable' ? waitMs : 0,
+    retryAfterMs: isWait ? waitMs : 0,
     policies,
     shadowDenied,
   };
 }
 
 export function worstOutcome(policies: readonly PolicyReport[]): VerdictOutcome {
-  return WORST_FIRST.find((outcome) => policies.some((report) => report.outcome === outcome)) ?? 'allowed';
+  let worst: VerdictOutcome = 'allowed';
+  for (const { outcome } of policies) if (SEVERITY[outcome] > SEVERITY[worst]) worst = outcome;
+  return worst;
 }

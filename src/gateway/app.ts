@@ -57,8 +57,14 @@ function createApp(options: GatewayOptions): Hono<GatewayEnv> {
   });
   app.get('/_limiter/health', (context) => health(() => rules(context.env)));
   app.all('/_limiter/*', () => notFound());
-  app.use('*', rateLimit({ ...options, rules: (context) => rules(context.env) }));
-  app.all('*', (context) => forward(context.req.raw, context.env));
+  const limit = rateLimit<GatewayEnv>({ ...options, rules: (context) => rules(context.env) });
+  // Mounted by hand: one handler for a path is called directly, two are composed anew for each request.
+  app.all('*', async (context) => {
+    const refusal = await limit(context, async () => {
+      context.res = await forward(context.req.raw, context.env);
+    });
+    return refusal ?? context.res;
+  });
   return app;
 }
 

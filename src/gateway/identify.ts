@@ -23,20 +23,30 @@ const HASHES_MAX = 8_192;
 
 const hashes = new BoundedMap<string>(HASHES_MAX);
 
-export async function identify(request: Request, { ruleset, attributes: asked }: Snapshot): Promise<Facts> {
+/** At once, unless a key is seen for the first time: then its hash has to be waited for. */
+export function identify(request: Request, snapshot: Snapshot): Facts | Promise<Facts> {
+  const key = keyOf(request, snapshot.ruleset.identity.apiKey);
+  if (key === undefined) return factsOf(request, snapshot, undefined);
+  const hash = hashes.get(key);
+  if (hash !== undefined) return factsOf(request, snapshot, hash);
+  return remember(key).then((found) => factsOf(request, snapshot, found));
+}
+
+function factsOf(request: Request, snapshot: Snapshot, hash: string | undefined): Facts {
+  const { ruleset, attributes: asked } = snapshot;
   const { identity } = ruleset;
-  const key = keyOf(request, identity.apiKey);
-  const hash = key === undefined ? undefined : (hashes.get(key) ?? (await remember(key)));
+  const { url } = request;
   const attributes: Record<string, string> = { ...callerOf(hash, identity) };
   attributes.remote_address = addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS;
   // Each costs a trip out of the script, so only what a rule asks about is looked up.
-  if (asked.has('host')) set(attributes, 'host', hostOf(request.url));
+  if (asked.has('host')) set(attributes, 'host', hostOf(url));
   if (asked.has('country')) set(attributes, 'country', textOf(request.cf?.country));
   if (asked.has('asn')) set(attributes, 'asn', textOf(request.cf?.asn));
-  for (const [name, { header }] of Object.entries(ruleset.attributes)) {
-    set(attributes, name, headerValue(request, header));
+  for (const name in ruleset.attributes) {
+    const source = ruleset.attributes[name];
+    if (source !== undefined) set(attributes, name, headerValue(request, source.header));
   }
-  return { attributes, path: normalisePath(pathOf(request.url)), method: request.method };
+  return { attributes, path: normalisePath(pathOf(url)), method: request.method };
 }
 
 /** SHA-256 in lower-case hex. */
@@ -106,8 +116,9 @@ function headerValue(request: Request, header: string): string | undefined {
 function pathOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('://') + 3);
   if (start < 0) return '/';
-  const end = url.slice(start).search(/[?#]/);
-  return end < 0 ? url.slice(start) : url.slice(start, start + end);
+  const query = url.indexOf('?', start);
+  const end = query < 0 ? url.indexOf('#', start) : query;
+  return end < 0 ? url.slice(start) : url.slice(start, end);
 }
 
 function hostOf(url: string): string | undefined {

@@ -44,24 +44,24 @@ export class Limiter {
     this.#gate = new Gate(workerPorts(owners), { holder: crypto.randomUUID(), bucketSlots: BUCKET_SLOTS });
   }
 
-  async decide(
+  /** At once where nobody has to be asked, else in a promise. */
+  decide(
     facts: Facts,
     snapshot: Snapshot,
     options: DecideOptions,
     background: Background,
-  ): Promise<Decided> {
+  ): Decided | Promise<Decided> {
     const found = snapshot.matcher.match(facts);
     const { isPreflight = false } = options;
     const match = isPreflight ? preflightMatch(found, facts, snapshot.preflights) : found;
     const cost = options.cost ?? match.cost;
-    const { version, largestCost } = snapshot;
+    const { version, largestCost, ruleset } = snapshot;
     const { enforced, shadow } = match;
-    const { deadlineMs } = snapshot.ruleset;
-    const verdict = await this.#gate.decide(
-      { version, enforced, shadow, cost, largestCost, deadlineMs },
-      background,
-    );
-    return { verdict, match, cost, isPreflight };
+    const request = { version, enforced, shadow, cost, largestCost, deadlineMs: ruleset.deadlineMs };
+    const verdict = this.#gate.decide(request, background);
+    return verdict instanceof Promise
+      ? verdict.then((settled) => ({ verdict: settled, match, cost, isPreflight }))
+      : { verdict, match, cost, isPreflight };
   }
 }
 

@@ -25,8 +25,10 @@ export interface LimiterBindings {
 
 export interface LimiterVariables {
   /** Domains whose limits this request has passed already. */
-  limitedDomains?: ReadonlySet<string>;
+  limitedDomains?: readonly string[];
 }
+
+const NO_DOMAINS: readonly string[] = [];
 
 export interface LimiterEnv {
   Bindings: LimiterBindings;
@@ -46,12 +48,13 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
   return async function rateLimitMiddleware(context, next) {
     const snapshot = options.rules(context);
     const { domain } = snapshot.ruleset;
-    const passed = context.get('limitedDomains');
-    if (passed?.has(domain)) return next();
-    context.set('limitedDomains', new Set([...(passed ?? []), domain]));
+    const passed: readonly string[] = context.get('limitedDomains') ?? NO_DOMAINS;
+    if (passed.includes(domain)) return next();
+    context.set('limitedDomains', [...passed, domain]);
     const limiter = limiterOf(context.env.OWNER);
     const startedMs = performance.now();
-    const decided = await decide(context, limiter, snapshot, options);
+    const decision = decide(context, limiter, snapshot, options);
+    const decided = decision instanceof Promise ? await decision : decision;
     const decidedInMs = performance.now() - startedMs;
     if (decided.verdict.outcome === 'allowed') {
       if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
@@ -80,17 +83,19 @@ function limiterOf(owners: DurableObjectNamespace): Limiter {
   return limiter;
 }
 
-async function decide<E extends LimiterEnv>(
+function decide<E extends LimiterEnv>(
   context: Context<E>,
   limiter: Limiter,
   snapshot: Snapshot,
   options: RateLimitOptions<E>,
-): Promise<Decided> {
+): Decided | Promise<Decided> {
   const request = context.req.raw;
-  const facts = await (options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot));
   const cost = options.cost === undefined ? undefined : costOf(context, options.cost);
   const background = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
-  return limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request) }, background);
+  const decideOn = (facts: Facts) =>
+    limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request) }, background);
+  const facts = options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot);
+  return facts instanceof Promise ? facts.then(decideOn) : decideOn(facts);
 }
 
 function costOf<E extends LimiterEnv>(
@@ -130,7 +135,9 @@ function refuse<E extends LimiterEnv>(context: Context<E>, description: Descript
 function describe<E extends LimiterEnv>(context: Context<E>, description: Description): void {
   const { headers: mode, corsOrigins: origins } = description.snapshot.ruleset;
   const headers = writableHeaders(context);
-  for (const [name, value] of Object.entries(fieldsOf(description))) {
+  const fields = fieldsOf(description);
+  for (const name in fields) {
+    const value = fields[name];
     if (value === undefined) headers.delete(name);
     else headers.set(name, value);
   }

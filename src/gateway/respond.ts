@@ -71,7 +71,10 @@ export function problemResponse(problem: Problem, details: Details = {}, fields:
     'Cache-Control': 'no-store',
   };
   if (details.retry_after !== undefined) headers['Retry-After'] = String(details.retry_after);
-  for (const [name, value] of Object.entries(fields)) if (value !== undefined) headers[name] = value;
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== undefined) headers[name] = value;
+  }
   return new Response(JSON.stringify({ ...problem, ...details }), { status: problem.status, headers });
 }
 
