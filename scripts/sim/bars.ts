@@ -1,0 +1,40 @@
+/**
+ * The bars: what the medians over the seeds must reach, all in one place. `npm run sim -- --check` fails when one is missed.
+ *
+ * What must never happen at all (a unit too much, a caller inside its quota refused while all is well) is no bar: it fails the run.
+ */
+import type { Figures } from './measures.ts';
+
+export type Bar = {
+  /** The row, or rows that begin so. */
+  readonly row: string;
+  readonly figure: keyof Figures;
+  readonly why: string;
+} & ({ readonly atLeast: number } | { readonly atMost: number });
+
+const OVERLOADED = ['hot-key 2x', 'skew 1.5x', 'skew 5x', 'onset', 'costs 1.5x', 'pause-flood'];
+
+export const BARS: readonly Bar[] = [
+  ...OVERLOADED.flatMap((row): Bar[] => [
+    { row, figure: 'ofIdeal', atLeast: 0.99, why: 'leases waste next to nothing of a limit that is in demand' },
+    { row, figure: 'leastServed', atLeast: 0.5, why: 'what is scarce is shared by demand' },
+  ]),
+  { row: 'small-burst 1.5x', figure: 'ofIdeal', atLeast: 0.97, why: 'a small burst still gives its rate' },
+  { row: 'skew 0.9x', figure: 'callsPerThousand', atMost: 40, why: 'a hot key costs its owner few calls' },
+  { row: 'skew 5x', figure: 'callsPerThousand', atMost: 10, why: 'overload costs its owner even fewer' },
+  { row: 'onset', figure: 'callsFirstSecond', atMost: 3_000, why: 'a cold key does not drown its owner' },
+  { row: 'onset', figure: 'callsPerSecondMax', atMost: 500, why: 'and settles within a second' },
+  { row: 'hot-key', figure: 'callsPerThousand', atMost: 20, why: 'a leased request makes no call' },
+];
+
+export function barsOf(row: string): readonly Bar[] {
+  return BARS.filter((bar) => row === bar.row || row.startsWith(`${bar.row} `));
+}
+
+export function holds(bar: Bar, value: number): boolean {
+  return 'atLeast' in bar ? value >= bar.atLeast : value <= bar.atMost;
+}
+
+export function describeBar(bar: Bar): string {
+  return 'atLeast' in bar ? `${bar.figure} >= ${bar.atLeast}` : `${bar.figure} <= ${bar.atMost}`;
+}

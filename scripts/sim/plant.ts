@@ -1,0 +1,17 @@
+/**
+ * A known fault, built in from outside the engine: between a gate and its ports, before a gate, or around an owner.
+ *
+ * The simulator has to find each of them, or it would not find the same fault in the engine either.
+ */
+import type { Ports } from '../../src/engine/ports.ts';
+import type { GateRequest } from '../../src/engine/verdict.ts';
+import type { OwnerHost } from './owner-host.ts';
+import type { Handle } from './owner-server.ts';
+
+export interface Plant {
+  readonly name: string;
+  readonly about: string;
+  readonly aroundPorts?: (ports: Ports) => Ports;
+  readonly aroundOwner?: (host: OwnerHost) => Handle;
+  readonly beforeGate?: (request: GateRequest) => GateRequest;
+}

@@ -1,0 +1,12 @@
+/** All scenarios by name, in the order of the table. */
+import type { Case, Scenario } from './scenario.ts';
+import { CALLERS } from './scenarios/callers.ts';
+import { HOT } from './scenarios/hot.ts';
+import { ILLS } from './scenarios/ills.ts';
+
+export const SCENARIOS: readonly Scenario[] = [...HOT, ...CALLERS, ...ILLS];
+
+/** The name of a row: the scenario's, and which case of it. */
+export function rowName({ name }: Pick<Scenario, 'name'>, { label }: Case): string {
+  return label === '' ? name : `${name} ${label}`;
+}

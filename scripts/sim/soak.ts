@@ -1,0 +1,66 @@
+/**
+ * A soak run: a small world made at random, with random faults, that must be safe while they last and exact once they have ended.
+ *
+ * Everything comes from the seed: how many isolates, which rules, who sends what, and what goes wrong.
+ */
+import type { Winner } from '../../src/policy/counter.ts';
+import { randomFaults } from './faults.ts';
+import type { Random } from './random.ts';
+import { winner } from './rules.ts';
+import type { Case, Plan } from './scenario.ts';
+import type { Stream } from './traffic.ts';
+
+const SAFETY_MS = 6_000;
+
+/** Time for breakers to close and for the largest debt, a quota below empty, to come back, at the load of the recovery. */
+const RECOVERY_MS = 8_000;
+const LIVENESS_MS = 2_000;
+
+/** Of the limit: little enough that what was owed comes back meanwhile. */
+const RECOVERY_LOAD = 0.3;
+const LIVENESS_LOAD = 0.5;
+
+export const SOAK: Case = { label: '', plan: randomPlan };
+
+function randomPlan(random: Random): Plan {
+  const isolates = 1 + random.below(8);
+  const rules = Array.from({ length: 1 + random.below(3) }, (_, at) => randomRule(`policy ${at}`, random));
+  const costs = random.chance(0.3) ? [1, 1, 2, 3] : [1];
+  const narrowest = Math.min(...rules.map(({ rule }) => (rule.limit!.quota * 1_000) / rule.limit!.windowMs));
+  const mean = costs.reduce((sum, cost) => sum + cost, 0) / costs.length;
+  const load = (times: number) => (narrowest * times) / mean;
+  const request: Stream['request'] = (chance) => ({
+    group: 'all',
+    isolate: chance.below(isolates),
+    enforced: rules,
+    cost: chance.oneOf(costs),
+  });
+  const phases = [
+    { forMs: SAFETY_MS, perSecond: load(random.between(0.3, 4)) },
+    { forMs: RECOVERY_MS, perSecond: load(RECOVERY_LOAD) },
+    { forMs: LIVENESS_MS, perSecond: load(LIVENESS_LOAD) },
+  ];
+  return {
+    isolates,
+    streams: [{ phases, request }],
+    faults: randomFaults(random),
+    heal: { atMs: SAFETY_MS, liveFromMs: SAFETY_MS + RECOVERY_MS },
+    largestCost: Math.max(...costs),
+    isDegraded: true,
+    inQuotaRefusalsMax: () => Number.POSITIVE_INFINITY,
+  };
+}
+
+function randomRule(policy: string, random: Random): Winner {
+  const quota = 20 + random.below(400);
+  return winner({
+    policy,
+    owner: random.oneOf(['anne', 'bert']),
+    quota,
+    windowMs: 1_000,
+    algorithm: random.chance(0.2) ? 'fixed_window' : 'token_bucket',
+    burst: Math.ceil(quota * random.between(0.3, 2)),
+    consistency: random.oneOf(['strict', 'auto', 'auto', 'leased']),
+    failureMode: random.chance(0.2) ? 'closed' : 'open',
+  });
+}
