@@ -8,7 +8,7 @@ import type { Figures } from './measures.ts';
 export type Bar = {
   /** The row, or rows that begin so. */
   readonly row: string;
-  readonly figure: keyof Figures;
+  readonly figure: keyof Figures & string;
   readonly why: string;
 } & ({ readonly atLeast: number } | { readonly atMost: number });
 

@@ -47,7 +47,7 @@ function randomPlan(random: Random): Plan {
     heal: { atMs: SAFETY_MS, liveFromMs: SAFETY_MS + RECOVERY_MS },
     largestCost: Math.max(...costs),
     isDegraded: true,
-    inQuotaRefusalsMax: () => Number.POSITIVE_INFINITY,
+    inQuotaRefusalsMax: Number.POSITIVE_INFINITY,
   };
 }
 

@@ -1,0 +1,156 @@
+/**
+ * What must hold at every step, whatever happens: a denial changes nothing at an owner, what a denied request charged is given back,
+ * nothing that is sent grows without bound, and the engine rejects no promise.
+ *
+ * The first breach is kept with its time; the run ends there, and its seed repeats it.
+ */
+import type { CounterState } from '../../src/core/algorithms.ts';
+import type { OwnerCall, OwnerReply, Question } from '../../src/engine/messages.ts';
+import type { Verdict } from '../../src/engine/verdict.ts';
+import type { Winner } from '../../src/policy/counter.ts';
+import type { Isolate } from './isolate.ts';
+import type { OwnerHost } from './owner-host.ts';
+import type { Time } from './time.ts';
+import type { Observer } from './world.ts';
+
+/** What a message may carry at most (`engine/debts`, `engine/voids`). */
+const DEBTS_MAX = 64;
+const GIVE_BACKS_MAX = 1_024;
+
+/** Questions about a counter in flight in an isolate (`engine/owners`), and one renewal beside them. */
+const IN_FLIGHT_MAX = 64 + 1;
+
+/** Comparing every counter's state on each call is for owners that have a few. */
+const COMPARED_MAX = 16;
+
+type States = ReadonlyMap<string, CounterState | undefined>;
+
+export interface Breached {
+  readonly what: string;
+  readonly atMs: number;
+}
+
+export interface InvariantsOptions {
+  readonly time: () => Time;
+  /** A question older than this may have been given up; younger ones are certainly waited for. */
+  readonly deadlineMs: number;
+}
+
+export class Invariants implements Observer {
+  readonly #options: InvariantsOptions;
+  /** Charges that stand, by the id of their question. */
+  readonly #charges = new Map<string, Question>();
+  readonly #chargedUnits = new Map<string, number>();
+  readonly #admittedUnits = new Map<string, number>();
+  /** When each unanswered question was sent, by isolate and counter. */
+  readonly #asked = new Map<string, Map<string, number>>();
+  #breached: Breached | undefined;
+
+  constructor(options: InvariantsOptions) {
+    this.#options = options;
+  }
+
+  get breached(): Breached | undefined {
+    return this.#breached;
+  }
+
+  breach(what: string): void {
+    this.#breached ??= { what, atMs: this.#options.time().elapsedMs };
+  }
+
+  problem(problem: unknown): void {
+    this.breach(`the engine rejected a promise: ${String(problem)}`);
+  }
+
+  sent({ holder }: Isolate, { question, debts = [], giveBacks = [] }: OwnerCall): void {
+    if (debts.length > DEBTS_MAX) this.breach(`a message with ${debts.length} debts`);
+    if (giveBacks.length > GIVE_BACKS_MAX) this.breach(`a message with ${giveBacks.length} give-backs`);
+    if (question !== undefined) this.#expectFewInFlight(holder, question);
+  }
+
+  beforeHandling(host: OwnerHost): States | undefined {
+    const counters = [...host.owner.counters()];
+    if (counters.length > COMPARED_MAX) return undefined;
+    // What is lent changes how a bucket fills, so the state of such a counter moves as time passes.
+    return new Map(counters.filter(({ lent }) => lent === undefined).map(({ id, state }) => [id, state]));
+  }
+
+  handled(host: OwnerHost, call: OwnerCall, reply: OwnerReply, before: unknown): void {
+    const { question } = call;
+    for (const id of call.giveBacks ?? []) this.#takeBack(id);
+    if (question === undefined) return;
+    this.#asked.get(placeOf(call.holder, question))?.delete(question.id);
+    if (reply.answer?.outcome === 'allowed') this.#charged(question);
+    else if (isQuestionOnly(call)) this.#expectUnchanged(host, before as States | undefined);
+  }
+
+  /** What a verdict says that owners charged for it. */
+  decided({ policies, outcome }: Verdict, winners: readonly Winner[], cost: number): void {
+    if (outcome !== 'allowed') return;
+    for (const [at, { counterId }] of winners.entries()) {
+      if (policies[at]?.source === 'owner') add(this.#admittedUnits, counterId, cost);
+    }
+  }
+
+  /** At the end of a run without losses: every charge that stands is that of an admitted request. */
+  expectNoLostCharges(): void {
+    for (const [counterId, charged] of this.#chargedUnits) {
+      const admitted = this.#admittedUnits.get(counterId) ?? 0;
+      if (charged !== admitted) {
+        this.breach(`${counterId}: charged for ${charged} units, and admitted requests account for ${admitted}`);
+      }
+    }
+  }
+
+  #expectFewInFlight(holder: string, question: Question): void {
+    const nowMs = this.#options.time().elapsedMs;
+    const place = placeOf(holder, question);
+    const asked = this.#asked.get(place) ?? new Map<string, number>();
+    this.#asked.set(place, asked);
+    asked.set(question.id, nowMs);
+    for (const [oldId, sentMs] of asked) {
+      if (nowMs - sentMs < this.#options.deadlineMs) break;
+      asked.delete(oldId);
+    }
+    if (asked.size > IN_FLIGHT_MAX) this.breach(`${place}: ${asked.size} questions in flight`);
+  }
+
+  #charged(question: Question): void {
+    if (question.cost === 0 || this.#charges.has(question.id)) return;
+    this.#charges.set(question.id, question);
+    for (const { id, shadow } of question.counters) if (!shadow) add(this.#chargedUnits, id, question.cost);
+  }
+
+  #takeBack(id: string): void {
+    const question = this.#charges.get(id);
+    if (question === undefined) return;
+    this.#charges.delete(id);
+    for (const counter of question.counters) {
+      if (!counter.shadow) add(this.#chargedUnits, counter.id, -question.cost);
+    }
+  }
+
+  #expectUnchanged(host: OwnerHost, before: States | undefined): void {
+    if (before === undefined) return;
+    for (const { id, state } of host.owner.counters()) {
+      if (before.has(id) && !isEqual(before.get(id), state)) this.breach(`${id}: a denial changed its state`);
+    }
+  }
+}
+
+/** Nothing in the call but a question whose denial should change nothing: no debt, no give-back, no lease. */
+function isQuestionOnly({ question, debts, giveBacks }: OwnerCall): boolean {
+  return debts === undefined && giveBacks === undefined && question?.lease === undefined;
+}
+
+function placeOf(holder: string, { counters }: Question): string {
+  return `${counters[0]?.id} in ${holder}`;
+}
+
+function isEqual(a: CounterState | undefined, b: CounterState | undefined): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
+}
+
+function add(units: Map<string, number>, counterId: string, amount: number): void {
+  units.set(counterId, (units.get(counterId) ?? 0) + amount);
+}

@@ -1,0 +1,154 @@
+/**
+ * What a run came to, in figures.
+ *
+ * Units admitted are compared with what one ideal counter would have admitted of the same arrivals: as a total, and for each holder
+ * as its part of what it was offered. Single requests are not compared, since a few milliseconds of jitter swap who gets the last token.
+ */
+import { quantile } from '../bench/statistics.ts';
+
+export interface Figures {
+  /** Units that arrived, that were admitted, and that one ideal counter would have admitted. */
+  readonly offered: number;
+  readonly admitted: number;
+  readonly ideal: number;
+  /** admitted / ideal. */
+  readonly ofIdeal: number;
+  /** Units above burst + rate x (t + one round trip) in the worst interval t of the worst counter. */
+  readonly overAdmission: number;
+  /** Units that callers inside their quota were refused: ideal - admitted over the groups whom the ideal refuses nothing. */
+  readonly inQuotaRefusals: number;
+  readonly ownerCalls: number;
+  readonly callsPerThousand: number;
+  readonly callsFirstSecond: number;
+  /** The most in any later second. */
+  readonly callsPerSecondMax: number;
+  /** Milliseconds that admitted requests waited for their verdict. */
+  readonly waitP50: number;
+  readonly waitP99: number;
+  /** The part of what it was offered that the least-served isolate got, of the same part over all isolates. */
+  readonly leastServed: number;
+  /** Units of requests that vanished with their isolate, undecided. */
+  readonly lost: number;
+}
+
+export interface Arrival {
+  readonly group: string;
+  readonly isolate: number;
+  readonly cost: number;
+  readonly atMs: number;
+  readonly isIdeal: boolean;
+}
+
+interface Tally {
+  offered: number;
+  admitted: number;
+  ideal: number;
+  lost: number;
+}
+
+/** Fewer units than this say nothing about how well a holder was served: chance alone would make some of them the least. */
+const SERVED_UNITS_MIN = 50;
+
+export class Measures {
+  readonly #startMs: number;
+  readonly #groups = new Map<string, Tally>();
+  readonly #isolates = new Map<number, Tally>();
+  readonly #waitsMs: number[] = [];
+  readonly #callsBySecond: number[] = [];
+  #requests = 0;
+
+  constructor(startMs: number) {
+    this.#startMs = startMs;
+  }
+
+  arrived(arrival: Arrival): void {
+    const { cost, isIdeal } = arrival;
+    this.#requests += 1;
+    for (const tally of this.#talliesOf(arrival)) {
+      tally.offered += cost;
+      // Counted as lost until it is decided.
+      tally.lost += cost;
+      if (isIdeal) tally.ideal += cost;
+    }
+  }
+
+  decided(arrival: Arrival, { isAdmitted, atMs }: { isAdmitted: boolean; atMs: number }): void {
+    for (const tally of this.#talliesOf(arrival)) {
+      tally.lost -= arrival.cost;
+      if (isAdmitted) tally.admitted += arrival.cost;
+    }
+    if (isAdmitted) this.#waitsMs.push(atMs - arrival.atMs);
+  }
+
+  called(atMs: number): void {
+    const second = Math.floor((atMs - this.#startMs) / 1_000);
+    while (this.#callsBySecond.length <= second) this.#callsBySecond.push(0);
+    this.#callsBySecond[second]! += 1;
+  }
+
+  figures(overAdmission: number): Figures {
+    const all = sumOf([...this.#groups.values()]);
+    const calls = this.#callsBySecond.reduce((sum, each) => sum + each, 0);
+    return {
+      offered: all.offered,
+      admitted: all.admitted,
+      ideal: all.ideal,
+      ofIdeal: all.ideal === 0 ? 1 : all.admitted / all.ideal,
+      overAdmission,
+      inQuotaRefusals: this.#inQuotaRefusals(),
+      ownerCalls: calls,
+      callsPerThousand: this.#requests === 0 ? 0 : (calls * 1_000) / this.#requests,
+      callsFirstSecond: this.#callsBySecond[0] ?? 0,
+      callsPerSecondMax: Math.max(0, ...this.#callsBySecond.slice(1)),
+      waitP50: this.#waitMs(0.5),
+      waitP99: this.#waitMs(0.99),
+      leastServed: this.#leastServed(),
+      lost: all.lost,
+    };
+  }
+
+  /** What a group was refused that the ideal refused nothing; what was lost with an isolate was not refused. */
+  #inQuotaRefusals(): number {
+    let refused = 0;
+    for (const { offered, ideal, admitted, lost } of this.#groups.values()) {
+      if (ideal === offered) refused += Math.max(0, ideal - admitted - lost);
+    }
+    return refused;
+  }
+
+  #leastServed(): number {
+    const isolates = [...this.#isolates.values()];
+    const { offered, ideal, admitted } = sumOf(isolates);
+    if (admitted === 0) return 1;
+    const weighty = isolates.filter((isolate) => (isolate.offered * ideal) / offered >= SERVED_UNITS_MIN);
+    const served = weighty.map((isolate) => isolate.admitted / isolate.offered / (admitted / offered));
+    return Math.min(1, ...served);
+  }
+
+  #waitMs(at: number): number {
+    return this.#waitsMs.length === 0 ? 0 : quantile(this.#waitsMs, at);
+  }
+
+  #talliesOf({ group, isolate }: Arrival): readonly [Tally, Tally] {
+    return [tallyIn(this.#groups, group), tallyIn(this.#isolates, isolate)];
+  }
+}
+
+function tallyIn<Key>(tallies: Map<Key, Tally>, key: Key): Tally {
+  const known = tallies.get(key);
+  if (known !== undefined) return known;
+  const tally = { offered: 0, admitted: 0, ideal: 0, lost: 0 };
+  tallies.set(key, tally);
+  return tally;
+}
+
+function sumOf(tallies: readonly Tally[]): Tally {
+  const sum = { offered: 0, admitted: 0, ideal: 0, lost: 0 };
+  for (const { offered, admitted, ideal, lost } of tallies) {
+    sum.offered += offered;
+    sum.admitted += admitted;
+    sum.ideal += ideal;
+    sum.lost += lost;
+  }
+  return sum;
+}

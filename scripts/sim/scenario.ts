@@ -1,0 +1,52 @@
+/**
+ * What a scenario is: a name, and one or more cases of it, each a plan that a simulation carries out.
+ */
+import type { Version } from '../../src/policy/ruleset.ts';
+import type { Faults } from './faults.ts';
+import type { Random } from './random.ts';
+import type { Asked, Stream } from './traffic.ts';
+import type { World } from './world.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly about: string;
+  readonly cases: readonly Case[];
+}
+
+export interface Case {
+  /** Tells the cases of one scenario apart; empty when there is one only. */
+  readonly label: string;
+  readonly plan: (random: Random) => Plan;
+}
+
+export interface Plan {
+  readonly isolates: number;
+  readonly streams: readonly Stream[];
+  /** In place of what is usual, until the world heals. */
+  readonly faults?: Partial<Faults>;
+  readonly happenings?: readonly Happening[];
+  /** When the faults end, and from when on everything must be as if they had never been. */
+  readonly heal?: { readonly atMs: number; readonly liveFromMs: number };
+  /** The largest cost of a request. */
+  readonly largestCost?: number;
+  /** How long a request waits for an owner. */
+  readonly deadlineMs?: number;
+  /** Owners are out of reach at times: measured against what `engine/bound` says of that, and not against the bare limit. */
+  readonly isDegraded?: boolean;
+  /** Units that callers inside their quota may be refused; none unless said. */
+  readonly inQuotaRefusalsMax?: number;
+}
+
+/** Something that happens once. */
+export interface Happening {
+  readonly atMs: number;
+  readonly happen: (stage: Stage) => void;
+}
+
+/** What a happening can do. */
+export interface Stage {
+  readonly world: World;
+  send(asked: Asked): void;
+  /** From now on requests come with this version of the rules. */
+  adopt(version: Version): void;
+}

@@ -1,0 +1,145 @@
+/** Requests that several counters have a say in, and requests that are not all alike. */
+import type { Winner } from '../../../src/policy/counter.ts';
+import { MINUTE_MS } from '../rules.ts';
+import type { Happening, Scenario } from '../scenario.ts';
+import type { Stream } from '../traffic.ts';
+import { load, perSecond } from './kit.ts';
+
+const USERS_PER_ORG = 100;
+const ISOLATES = 20;
+
+function userRule(org: number, user: number): Winner {
+  return perSecond({ perSecond: 100, policy: 'user', owner: `user ${org}.${user}` });
+}
+
+function orgRule(org: number): Winner {
+  return perSecond({ perSecond: 10_000, policy: 'org', owner: `org ${org}` });
+}
+
+/** A caller's connections lead to few isolates. */
+function isolateOf(user: number, either: number): number {
+  return (user + 7 * either) % ISOLATES;
+}
+
+/** Users of an organisation, each as busy as the others. */
+function users(org: number, group: string, phases: Stream['phases'], beyond: readonly Winner[]): Stream {
+  const rules = Array.from({ length: USERS_PER_ORG }, (_, user) => [
+    userRule(org, user),
+    orgRule(org),
+    ...beyond,
+  ]);
+  return {
+    phases,
+    request: (random) => {
+      const user = random.below(USERS_PER_ORG);
+      return { group, isolate: isolateOf(user, random.below(2)), enforced: rules[user]! };
+    },
+  };
+}
+
+/** Six organisations, each at `times` 8,000 a second. */
+const manyLimits: Scenario = {
+  name: 'many-limits',
+  about: '100 a second for each user, 10,000 for each organisation, 50,000 in all',
+  cases: [0.8, 1.5].map((times) => ({
+    label: `${times}x`,
+    plan: () => {
+      const all = perSecond({ perSecond: 50_000, policy: 'all', owner: 'all' });
+      const phases = [{ forMs: 2_000, perSecond: 8_000 * times }];
+      const streams = Array.from({ length: 6 }, (_, org) => users(org, `org ${org}`, phases, [all]));
+      return { isolates: ISOLATES, streams };
+    },
+  })),
+};
+
+const noisyUser: Scenario = {
+  name: 'noisy-user',
+  about: 'one user at 100 times its limit, its organisation at half load: nobody else is refused',
+  cases: [
+    {
+      label: '',
+      plan: () => {
+        const others = users(0, 'others', [{ forMs: 4_000, perSecond: 5_000 }], []);
+        const noisy = load(
+          { enforced: [userRule(0, USERS_PER_ORG), orgRule(0)] },
+          { isolates: ISOLATES, group: 'noisy', phases: [{ forMs: 4_000, perSecond: 10_000 }] },
+        );
+        return { isolates: ISOLATES, streams: [others, noisy] };
+      },
+    },
+  ],
+};
+
+const COSTS = [1, 1, 1, 1, 2, 5, 10, 50];
+const MEAN_COST = COSTS.reduce((sum, cost) => sum + cost, 0) / COSTS.length;
+
+const costs: Scenario = {
+  name: 'costs',
+  about: 'requests of 1 to 50 units',
+  cases: [0.7, 1.5].map((times) => ({
+    label: `${times}x`,
+    plan: () => {
+      const enforced = [perSecond({ perSecond: 10_000 })];
+      const phases = [{ forMs: 6_000, perSecond: (10_000 * times) / MEAN_COST }];
+      const request: Stream['request'] = (random) => ({
+        group: 'all',
+        isolate: random.below(10),
+        enforced,
+        cost: random.oneOf(COSTS),
+      });
+      return { isolates: 10, largestCost: Math.max(...COSTS), streams: [{ phases, request }] };
+    },
+  })),
+};
+
+const coldParallel: Scenario = {
+  name: 'cold-parallel',
+  about: '100 at once in a cold isolate, of 100 a minute, are all admitted; the next is not',
+  cases: [
+    {
+      label: '',
+      plan: () => {
+        const enforced = [perSecond({ perSecond: 100, windowMs: MINUTE_MS })];
+        const send = (atMs: number, group: string, times: number): Happening => ({
+          atMs,
+          happen: (stage) => {
+            for (let count = 0; count < times; count += 1) stage.send({ group, isolate: 0, enforced });
+          },
+        });
+        return { isolates: 1, streams: [], happenings: [send(0, 'first', 100), send(300, 'next', 1)] };
+      },
+    },
+  ],
+};
+
+const ruleChange: Scenario = {
+  name: 'rule-change',
+  about: 'a limit of 2,000 a second, lowered to 500, then raised to 4,000, at a load of 3,000',
+  cases: [
+    {
+      label: '',
+      plan: () => {
+        let enforced = [perSecond({ perSecond: 2_000 })];
+        const change = (atMs: number, activation: number, limit: number): Happening => ({
+          atMs,
+          happen: (stage) => {
+            enforced = [perSecond({ perSecond: limit })];
+            stage.adopt({ activation, builtAtMs: 0 });
+          },
+        });
+        const request: Stream['request'] = (random) => ({
+          group: 'all',
+          isolate: random.below(10),
+          enforced,
+        });
+        return {
+          isolates: 10,
+          streams: [{ phases: [{ forMs: 8_000, perSecond: 3_000 }], request }],
+          happenings: [change(3_000, 2, 500), change(6_000, 3, 4_000)],
+        };
+      },
+    },
+  ],
+};
+
+export const CALLERS: readonly Scenario[] = [manyLimits, noisyUser, costs, coldParallel, ruleChange];

@@ -1,0 +1,141 @@
+/** One counter that is asked for far more often than its owner could answer. */
+import { type Draw, zipf } from '../random.ts';
+import type { Case, Scenario } from '../scenario.ts';
+import { type Phase, repeated } from '../traffic.ts';
+import { load, type PerSecond, perSecond } from './kit.ts';
+
+interface OneKey {
+  readonly label?: string;
+  readonly rule: PerSecond;
+  readonly isolates: number;
+  readonly spread?: Draw;
+  readonly phases: readonly Phase[];
+}
+
+/** One rule, one caller, requests of one unit. */
+function oneKey({ label = '', rule, isolates, phases, ...options }: OneKey): Case {
+  const enforced = [perSecond(rule)];
+  return {
+    label,
+    plan: () => ({ isolates, streams: [load({ enforced }, { isolates, phases, ...options })] }),
+  };
+}
+
+/** A tight shadow rule rides along, which must change nothing. */
+const steady: Scenario = {
+  name: 'steady',
+  about: 'a caller at 0.7 of its limit, beside a shadow rule that it exceeds',
+  cases: (['token_bucket', 'fixed_window'] as const).map((algorithm) => ({
+    label: algorithm === 'fixed_window' ? 'window' : '',
+    plan: () => {
+      const enforced = [perSecond({ perSecond: 1_000, algorithm })];
+      const shadow = [perSecond({ perSecond: 100, policy: 'trial', shadow: true })];
+      const phases = [{ forMs: 6_000, perSecond: 700 }];
+      return { isolates: 10, streams: [load({ enforced, shadow }, { isolates: 10, phases })] };
+    },
+  })),
+};
+
+const hotKey: Scenario = {
+  name: 'hot-key',
+  about: 'a key of 20,000 a second over 8 isolates',
+  cases: [0.8, 2].map((times) =>
+    oneKey({
+      label: `${times}x`,
+      rule: { perSecond: 20_000 },
+      isolates: 8,
+      phases: [{ forMs: 3_000, perSecond: 20_000 * times }],
+    }),
+  ),
+};
+
+const onset: Scenario = {
+  name: 'onset',
+  about: 'a cold key at once at 50,000 a second of 10,000, over 100 isolates',
+  cases: [
+    oneKey({
+      rule: { perSecond: 10_000 },
+      isolates: 100,
+      phases: [{ forMs: 3_000, perSecond: 50_000 }],
+    }),
+  ],
+};
+
+const flood: Scenario = {
+  name: 'flood',
+  about: 'a caller of 100 a minute that sends 5,000 a second',
+  cases: [
+    oneKey({
+      rule: { perSecond: 100, windowMs: 60_000 },
+      isolates: 10,
+      phases: [{ forMs: 10_000, perSecond: 5_000 }],
+    }),
+  ],
+};
+
+const skew: Scenario = {
+  name: 'skew',
+  about: '10,000 a second over 100 isolates, the k-th of which gets 1/k of what the first gets',
+  cases: [
+    { times: 0.9, forMs: 5_000 },
+    { times: 1.5, forMs: 4_000 },
+    { times: 5, forMs: 3_000 },
+  ].map(({ times, forMs }) =>
+    oneKey({
+      label: `${times}x`,
+      rule: { perSecond: 10_000 },
+      isolates: 100,
+      spread: zipf(100),
+      phases: [{ forMs, perSecond: 10_000 * times }],
+    }),
+  ),
+};
+
+const pauseFlood: Scenario = {
+  name: 'pause-flood',
+  about: 'half the limit, a pause in which all comes to rest, then five times the limit',
+  cases: [
+    oneKey({
+      rule: { perSecond: 2_000 },
+      isolates: 20,
+      phases: [
+        { forMs: 2_000, perSecond: 1_000 },
+        { forMs: 3_000, perSecond: 0 },
+        { forMs: 3_000, perSecond: 10_000 },
+      ],
+    }),
+  ],
+};
+
+const onOff: Scenario = {
+  name: 'on-off',
+  about: 'a quarter of a second at 1.6 times the limit, a quarter of nothing, and again',
+  cases: [
+    oneKey({
+      rule: { perSecond: 2_000 },
+      isolates: 10,
+      phases: repeated(
+        [
+          { forMs: 250, perSecond: 3_200 },
+          { forMs: 250, perSecond: 0 },
+        ],
+        8_000,
+      ),
+    }),
+  ],
+};
+
+const smallBurst: Scenario = {
+  name: 'small-burst',
+  about: 'a burst of a tenth of a second of the rate',
+  cases: [0.7, 1.5].map((times) =>
+    oneKey({
+      label: `${times}x`,
+      rule: { perSecond: 2_000, burst: 200 },
+      isolates: 10,
+      phases: [{ forMs: 6_000, perSecond: 2_000 * times }],
+    }),
+  ),
+};
+
+export const HOT: readonly Scenario[] = [steady, hotKey, onset, flood, skew, pauseFlood, onOff, smallBurst];

@@ -1,0 +1,206 @@
+/**
+ * Carries out one plan under one seed: safety while its faults last, then, if the plan heals, liveness.
+ *
+ * Safety: no invariant breaks and no counter admits more than its bound, at any step. Liveness: some time after the faults have ended the
+ * limiter is exact again, and nobody inside a quota is refused. The same plan and seed make the same run, event for event.
+ */
+import type { GateRequest, Verdict } from '../../src/engine/verdict.ts';
+import type { Version } from '../../src/policy/ruleset.ts';
+import { type Faults, HEALTHY, roundTripMs } from './faults.ts';
+import { Invariants } from './invariants.ts';
+import { type Arrival, type Figures, Measures } from './measures.ts';
+import type { Losses } from './owner-server.ts';
+import type { Plant } from './plant.ts';
+import { Random } from './random.ts';
+import { Ideal } from './reference.ts';
+import type { Case, Plan, Stage } from './scenario.ts';
+import { type Asked, startStream } from './traffic.ts';
+import { Watch } from './watch.ts';
+import { type Observer, World } from './world.ts';
+
+export interface RunOptions {
+  readonly seed: number;
+  readonly plant?: Plant | undefined;
+}
+
+export interface Result {
+  readonly figures: Figures;
+  /** What broke first; `undefined` when nothing did. */
+  readonly violation: string | undefined;
+}
+
+const FIRST_VERSION: Version = { activation: 1, builtAtMs: 0 };
+const DEADLINE_MS = 150;
+
+/** How often a run looks whether something has broken. */
+const LOOK_MS = 100;
+
+export function simulate({ plan }: Pick<Case, 'plan'>, options: RunOptions): Promise<Result> {
+  return new Simulation(plan(new Random(options.seed).fork('plan')), options).run();
+}
+
+/** What is measured together: the safety phase, or the liveness phase. */
+interface Chapter {
+  readonly ideal: Ideal;
+  readonly measures: Measures;
+  readonly watch: Watch;
+}
+
+class Simulation implements Stage {
+  readonly world: World;
+  readonly #plan: Plan;
+  readonly #options: RunOptions;
+  readonly #faults: Faults;
+  readonly #invariants: Invariants;
+  readonly #safety: Chapter;
+  #chapter: Chapter;
+  #version = FIRST_VERSION;
+
+  constructor(plan: Plan, options: RunOptions) {
+    const { isolates, deadlineMs = DEADLINE_MS } = plan;
+    const { seed, plant } = options;
+    this.#plan = plan;
+    this.#options = options;
+    this.#faults = { ...HEALTHY, ...plan.faults };
+    this.#invariants = new Invariants({ time: () => this.world.time, deadlineMs });
+    this.world = new World({ seed, isolates, faults: this.#faults, observer: this.#observer(), plant });
+    this.#safety = this.#newChapter(this.#faults, plan);
+    this.#chapter = this.#safety;
+  }
+
+  async run(): Promise<Result> {
+    const { heal, happenings = [], streams } = this.#plan;
+    const { time } = this.world;
+    const chance = new Random(this.#options.seed).fork('traffic');
+    for (const [at, stream] of streams.entries()) {
+      startStream(stream, { time, random: chance.fork(`stream ${at}`), send: (asked) => this.send(asked) });
+    }
+    for (const { atMs, happen } of happenings) time.after(atMs, () => happen(this));
+    if (heal !== undefined) {
+      time.after(heal.atMs, () => {
+        this.world.faults = HEALTHY;
+      });
+      time.after(heal.liveFromMs, () => {
+        this.#chapter = this.#newChapter(HEALTHY, { isDegraded: false });
+      });
+    }
+    while (time.pending > 0 && this.#invariants.breached === undefined) await time.advance(LOOK_MS);
+    if (this.#invariants.breached === undefined) this.#expectAtTheEnd();
+    return { figures: figuresOf(this.#safety), violation: this.#violation() };
+  }
+
+  send({ group, isolate, enforced, shadow = [], cost = 1 }: Asked): void {
+    const chapter = this.#chapter;
+    const atMs = this.world.time.elapsedMs;
+    const isIdeal = chapter.ideal.admits(enforced, cost, atMs);
+    const arrival: Arrival = { group, isolate, cost, atMs, isIdeal };
+    chapter.measures.arrived(arrival);
+    const { largestCost = 1, deadlineMs = DEADLINE_MS } = this.#plan;
+    const request = { version: this.#version, enforced, shadow, cost, largestCost, deadlineMs };
+    const { beforeGate = (same: GateRequest) => same } = this.#options.plant ?? {};
+    this.world.isolates[isolate]!.decide(beforeGate(request), (verdict) =>
+      this.#decided(chapter, arrival, { request, verdict }),
+    );
+  }
+
+  adopt(version: Version): void {
+    this.#version = version;
+  }
+
+  #decided(
+    { measures, watch }: Chapter,
+    arrival: Arrival,
+    { request, verdict }: { request: GateRequest; verdict: Verdict },
+  ): void {
+    const atMs = this.world.time.elapsedMs;
+    const { enforced, cost } = request;
+    const isAdmitted = verdict.outcome === 'allowed';
+    measures.decided(arrival, { isAdmitted, atMs });
+    this.#invariants.decided(verdict, enforced, cost);
+    if (!isAdmitted) return;
+    const breach = watch.admitted(enforced, cost, atMs);
+    if (breach === undefined) return;
+    const { counterId, excess, allowed } = breach;
+    this.#invariants.breach(
+      `${counterId}: ${rounded(excess)} units above its bound, where ${rounded(allowed)} may be`,
+    );
+  }
+
+  #observer(): Observer {
+    const invariants = this.#invariants;
+    return {
+      sent: (from, call) => {
+        this.#chapter.measures.called(this.world.time.elapsedMs);
+        invariants.sent(from, call);
+      },
+      beforeHandling: (host) => invariants.beforeHandling(host),
+      handled: (host, call, reply, before) => invariants.handled(host, call, reply, before),
+      problem: (problem) => invariants.problem(problem),
+    };
+  }
+
+  #newChapter(faults: Faults, { isDegraded = false }: Pick<Plan, 'isDegraded'>): Chapter {
+    const { isolates, largestCost = 1 } = this.#plan;
+    const topology = { isolates, blindIsolates: isDegraded ? isolates : 0, largestCost };
+    const losses = this.#lossesFromNow();
+    const watch = new Watch({ roundTripMs: roundTripMs(faults), isDegraded, topology, losses });
+    return { ideal: new Ideal(), measures: new Measures(this.world.time.elapsedMs), watch };
+  }
+
+  /** What befalls each owner from now on. */
+  #lossesFromNow(): (owner: string) => Losses {
+    const { world } = this;
+    const before = new Map([...world.owners].map(([name, { losses }]) => [name, losses]));
+    return (owner) => {
+      const { evictions, steps } = world.owner(owner).losses;
+      const past = before.get(owner) ?? { evictions: 0, steps: 0 };
+      return { evictions: evictions - past.evictions, steps: steps - past.steps };
+    };
+  }
+
+  /** What can only be said once everything has come to rest. */
+  #expectAtTheEnd(): void {
+    const { heal, inQuotaRefusalsMax = 0 } = this.#plan;
+    this.#expectFewRefused(figuresOf(this.#safety), inQuotaRefusalsMax);
+    if (heal !== undefined) {
+      const live = figuresOf(this.#chapter);
+      if (live.offered === 0) this.#invariants.breach('nothing was sent after the world had healed');
+      this.#expectFewRefused(live, 0);
+    } else if (this.#isCalm()) {
+      this.#expectNothingLeft();
+    }
+  }
+
+  #expectFewRefused({ inQuotaRefusals }: Figures, refusalsMax: number): void {
+    if (inQuotaRefusals <= refusalsMax) return;
+    this.#invariants.breach(`${inQuotaRefusals} units inside their quota were refused, where ${refusalsMax} may be`);
+  }
+
+  /** Whether everything that was sent has been answered, and every machine has lived through. */
+  #isCalm(): boolean {
+    const { world } = this;
+    const isEvicted = [...world.owners.values()].some(({ losses }) => losses.evictions > 0);
+    const { callsLost, repliesLost } = this.#faults;
+    const hasLosses = callsLost + repliesLost > 0 || world.born > world.isolates.length || isEvicted;
+    return !hasLosses && world.counted('fallback_decision') === 0;
+  }
+
+  #expectNothingLeft(): void {
+    const unfinished = this.world.isolates.reduce((sum, isolate) => sum + isolate.unfinished, 0);
+    if (unfinished > 0) this.#invariants.breach(`${unfinished} pieces of background work never settled`);
+    this.#invariants.expectNoLostCharges();
+  }
+
+  #violation(): string | undefined {
+    const { breached } = this.#invariants;
+    return breached && `at ${rounded(breached.atMs)} ms: ${breached.what}`;
+  }
+}
+
+function figuresOf({ measures, watch }: Chapter): Figures {
+  return measures.figures(watch.overAdmission);
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(6));
+}

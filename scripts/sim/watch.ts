@@ -1,0 +1,113 @@
+/**
+ * Conservation: of each counter, what was admitted against what its rule allows, at every admission.
+ *
+ * While all is well that is the limit itself, but for one round trip. When owners are out of reach it is what `engine/bound` says of it. On
+ * top comes what an owner's machine loses: a crash may forget what is not written, and a clock that steps forward refills once.
+ */
+import { capacity, type Limit } from '../../src/core/decision.ts';
+import { boundOf, type Topology } from '../../src/engine/bound.ts';
+import type { Winner } from '../../src/policy/counter.ts';
+import type { Losses } from './owner-server.ts';
+import { Excess, envelopeOf, WindowExcess } from './reference.ts';
+
+/** After a lower limit comes into force, leases and answers under the old one may still be on their way for so long. */
+const OLD_RULE_MS = 1_000;
+
+/** A request decided by an owner's answer is admitted up to this much later: the longest deadline. */
+const LATE_ANSWER_MS = 1_000;
+
+export interface WatchOptions {
+  readonly roundTripMs: number;
+  readonly isDegraded: boolean;
+  readonly topology: Topology;
+  readonly losses: (owner: string) => Losses;
+}
+
+export interface Breach {
+  readonly counterId: string;
+  readonly excess: number;
+  readonly allowed: number;
+}
+
+export class Watch {
+  readonly #options: WatchOptions;
+  readonly #counters = new Map<string, WatchedCounter>();
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+  }
+
+  /** Units above the bare limit in the worst interval of the worst counter. */
+  get overAdmission(): number {
+    let worst = 0;
+    for (const { overLimit } of this.#counters.values()) worst = Math.max(worst, overLimit);
+    return worst;
+  }
+
+  /** A request was admitted; answers what is now above all that is allowed. */
+  admitted(winners: readonly Winner[], cost: number, atMs: number): Breach | undefined {
+    let breach: Breach | undefined;
+    for (const winner of winners) {
+      const found = this.#counter(winner).admitted(winner.rule.limit!, cost, atMs);
+      breach ??= found;
+    }
+    return breach;
+  }
+
+  #counter(winner: Winner): WatchedCounter {
+    const known = this.#counters.get(winner.counterId);
+    if (known !== undefined) return known;
+    const counter = new WatchedCounter(winner, this.#options);
+    this.#counters.set(winner.counterId, counter);
+    return counter;
+  }
+}
+
+class WatchedCounter {
+  readonly #winner: Winner;
+  readonly #options: WatchOptions;
+  readonly #bare: Excess | WindowExcess;
+  readonly #bound: Excess | undefined;
+  readonly #crashUnits: number;
+  #limit: Limit;
+  #changesAtMs: number | undefined;
+
+  constructor(winner: Winner, options: WatchOptions) {
+    const limit = winner.rule.limit!;
+    const bound = boundOf(winner.rule, options.topology)!;
+    this.#winner = winner;
+    this.#options = options;
+    this.#limit = limit;
+    this.#bare =
+      limit.algorithm === 'fixed_window'
+        ? new WindowExcess(limit, options.roundTripMs)
+        : new Excess(envelopeOf(limit), options.roundTripMs);
+    this.#bound = options.isDegraded ? new Excess(bound.flapping, LATE_ANSWER_MS) : undefined;
+    this.#crashUnits = bound.crashUnits;
+  }
+
+  get overLimit(): number {
+    return this.#bare.worst;
+  }
+
+  admitted(limit: Limit, cost: number, atMs: number): Breach | undefined {
+    if (limit !== this.#limit) this.#adopt(limit, atMs);
+    this.#bare.admitted(cost, atMs);
+    this.#bound?.admitted(cost, atMs);
+    const { worst: excess } = this.#bound ?? this.#bare;
+    if (excess === 0) return undefined;
+    const { evictions, steps } = this.#options.losses(this.#winner.owner.name);
+    const allowed = evictions * this.#crashUnits + steps * capacity(this.#limit);
+    return excess > allowed ? { counterId: this.#winner.counterId, excess, allowed } : undefined;
+  }
+
+  /** A higher limit counts at once, a lower one when the old one can have no effect any more. */
+  #adopt(limit: Limit, atMs: number): void {
+    const isLower = envelopeOf(limit).unitsPerSecond < envelopeOf(this.#limit).unitsPerSecond;
+    this.#changesAtMs ??= atMs + (isLower ? OLD_RULE_MS : 0);
+    if (atMs < this.#changesAtMs) return;
+    this.#changesAtMs = undefined;
+    this.#limit = limit;
+    if (this.#bare instanceof Excess) this.#bare.adopt(envelopeOf(limit), atMs);
+  }
+}
