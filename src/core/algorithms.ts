@@ -4,10 +4,12 @@
  * A counter keeps its state together with the limit it was written under, so the state is always of the kind that the limit's
  * algorithm reads; when a rule changes, `carryOver` comes first.
  */
+import { concurrency, hold as holdSlot, release as releaseSlot, type Slots } from './concurrency.ts';
 import {
   type Algorithm,
   type AlgorithmName,
   capacity,
+  countsSlots,
   type Limit,
   type PastCharge,
   type Step,
@@ -19,7 +21,7 @@ import { type SlidingWindow, slidingWindow } from './sliding-window.ts';
 import { tokenBucket } from './token-bucket.ts';
 
 /** Plain numbers, arrays and objects: it can be stored and sent as it is. */
-export type CounterState = number | FixedWindow | SlidingWindow | SlidingLog;
+export type CounterState = number | FixedWindow | SlidingWindow | SlidingLog | Slots;
 
 type State = CounterState | undefined;
 
@@ -29,12 +31,13 @@ const ALGORITHMS: Readonly<Record<AlgorithmName, Algorithm<CounterState>>> = {
   fixed_window: fixedWindow,
   sliding_window: slidingWindow,
   sliding_log: slidingLog,
+  concurrency,
 };
 
 const WINDOWS: ReadonlySet<AlgorithmName> = new Set(['fixed_window', 'sliding_window', 'sliding_log']);
 
-export function decide(limit: Limit, state: State, cost: number, nowMs: number): Step<CounterState> {
-  return ALGORITHMS[limit.algorithm].decide(limit, state, cost, nowMs);
+export function decide(limit: Limit, state: State, cost: number, nowMs: number, id = ''): Step<CounterState> {
+  return ALGORITHMS[limit.algorithm].decide(limit, state, cost, nowMs, id);
 }
 
 export function available(limit: Limit, state: State, nowMs: number): number {
@@ -70,10 +73,12 @@ export interface DatedLimit {
 
 /**
  * The state under changed numbers or another algorithm: a fresh counter with the units in use charged to it, at most its capacity.
- * The same numbers return the very state; a window of another length starts at 0.
+ * The same numbers return the very state; a window of another length starts at 0. Slots stay with their requests, and are no units.
  */
 export function carryOver(before: DatedLimit & { readonly state: State }, after: DatedLimit): State {
   if (before.state === undefined || hasSameNumbers(before.limit, after.limit)) return before.state;
+  if (countsSlots(before.limit) || countsSlots(after.limit))
+    return before.limit.algorithm === after.limit.algorithm ? before.state : undefined;
   if (isOtherWindow(before.limit, after.limit)) return undefined;
   const usedBefore = used(before.limit, before.state, before.nowMs);
   return charge(after.limit, undefined, Math.min(usedBefore, capacity(after.limit)), after.nowMs);
@@ -86,6 +91,16 @@ export function carryOver(before: DatedLimit & { readonly state: State }, after:
 export function afterStepBack(limit: Limit, state: State, nowMs: number): State {
   if (state === undefined || clockOf(limit) === 'logical') return state;
   return charge(limit, undefined, used(limit, state, nowMs), nowMs);
+}
+
+/** A request is in progress: its slot is held from now on, asked for or not. Counters of units have no slots. */
+export function hold(limit: Limit, state: State, id: string, nowMs: number): State {
+  return countsSlots(limit) ? holdSlot(limit, state as Slots | undefined, id, nowMs) : state;
+}
+
+/** A request is over: whatever slot it holds is free. */
+export function release(limit: Limit, state: State, id: string, nowMs: number): State {
+  return countsSlots(limit) ? releaseSlot(state as Slots | undefined, id, nowMs) : state;
 }
 
 function hasSameNumbers(a: Limit, b: Limit): boolean {

@@ -11,14 +11,15 @@ export type AlgorithmName =
   | 'leaky_bucket'
   | 'fixed_window'
   | 'sliding_window'
-  | 'sliding_log';
+  | 'sliding_log'
+  | 'concurrency';
 
 /** The numbers of a rule. They are checked once, by `policy/schema`; here they are taken as sound. */
 export interface Limit {
   readonly algorithm: AlgorithmName;
-  /** Whole units admitted per window, >= 0. A quota of 0 denies every request. */
+  /** Whole units admitted per window, >= 0 (`concurrency`: requests at once). A quota of 0 denies every request. */
   readonly quota: number;
-  /** Length of the window in whole milliseconds, >= 1. */
+  /** Length of the window in whole milliseconds, >= 1 (`concurrency`: how long a slot is held that nobody renews). */
   readonly windowMs: number;
   /** The most units that fit in one instant (`token_bucket`); the other algorithms have `burst === quota`. */
   readonly burst: number;
@@ -30,7 +31,7 @@ export interface Limit {
  * What was decided about one request on one counter.
  *
  * - `allowed`: it may go on after `delayMs` (0 but for `leaky_bucket`).
- * - `denied`: the same request fits after `retryAfterMs` if nothing else is charged meanwhile; always > 0.
+ * - `denied`: the same request fits after `retryAfterMs` if nothing else is charged meanwhile; always > 0. Of `concurrency` it is a guess.
  * - `impossible`: its cost is above what the counter can ever hold, so no wait helps.
  */
 export type Decision =
@@ -67,10 +68,10 @@ export interface Step<State> {
 /**
  * One algorithm. `state` is what an earlier call returned; `undefined` means never seen, a full quota. `nowMs` is on the clock
  * that the state was written under (see `core/clock`). `cost` is a whole number >= 0, and 0 is a peek: it is always allowed,
- * and changes nothing.
+ * and changes nothing. `id` names the request; only `concurrency` asks who holds what.
  */
 export interface Algorithm<State> {
-  decide(limit: Limit, state: State | undefined, cost: number, nowMs: number): Step<State>;
+  decide(limit: Limit, state: State | undefined, cost: number, nowMs: number, id?: string): Step<State>;
   /**
    * Units that could be spent now: from -quota (a debt) to the capacity; may be fractional. A request of cost 1 is allowed
    * exactly when this is at least 1. So is one of cost n at n, but for `leaky_bucket` (see there).
@@ -92,6 +93,8 @@ export interface Algorithm<State> {
 export interface PastCharge {
   readonly cost: number;
   readonly chargedAtMs: number;
+  /** The request that was charged (`concurrency`). */
+  readonly id?: string;
 }
 
 /**
@@ -101,4 +104,14 @@ export interface PastCharge {
 export function capacity(limit: Limit): number {
   if (limit.quota === 0) return 0;
   return limit.algorithm === 'token_bucket' ? limit.burst : limit.quota;
+}
+
+/** Whether the limit is about requests in progress, and not about units over time. */
+export function countsSlots({ algorithm }: Limit): boolean {
+  return algorithm === 'concurrency';
+}
+
+/** What a request of this cost takes of a counter: its cost, or one slot. A peek takes nothing of either. */
+export function takenBy(limit: Limit, cost: number): number {
+  return countsSlots(limit) ? Math.min(cost, 1) : cost;
 }

@@ -5,8 +5,9 @@
  * it, for isolates of one region. Shares are taken as told in steady demand, when they add up to one. Tests measure each against the
  * engine; `limiter explain` prints them.
  */
-import { capacity, type Limit } from '../core/decision.ts';
+import { capacity, countsSlots, type Limit } from '../core/decision.ts';
 import type { Rule } from '../policy/ruleset.ts';
+import { slotBoundOf } from './bound-slots.ts';
 import { FALLBACK_MARGIN } from './fallback.ts';
 import { REST_UNWRITTEN_MS, WRITE_INTERVAL_MS } from './write-behind.ts';
 
@@ -44,6 +45,7 @@ export interface Bound {
 export function boundOf(rule: Rule, topology: Topology): Bound | undefined {
   const { limit } = rule;
   if (limit === undefined) return undefined;
+  if (countsSlots(limit)) return slotBoundOf(rule, limit, topology);
   const numbers =
     rule.scope === 'local' ? localNumbers(limit, topology) : ownedNumbers(rule, limit, topology);
   const sentences =
@@ -125,6 +127,7 @@ function unwrittenUnitsOf({ algorithm, quota, windowMs }: Limit): number {
       return quota;
     case 'sliding_window':
     case 'sliding_log':
+    case 'concurrency':
       return windowMs <= REST_UNWRITTEN_MS ? quota : 0;
   }
 }

@@ -6,12 +6,18 @@
  * tokens can have come back, at least one. The rest are denied with the time last told. An allowance that charged something, a new ruleset
  * or a give-back of its own makes the isolate forget.
  */
-import { capacity, type Limit } from '../core/decision.ts';
+import { capacity, countsSlots, type Limit } from '../core/decision.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { InFlight } from './in-flight.ts';
 
 /** How long a denial is believed without asking again: a give-back or a raised limit is seen within this. */
 const HOLD_MS = 1_000;
+
+/**
+ * A slot is free when some request ends, which may be at once, so a full concurrency limit is hardly believed: as long as the word of
+ * a freed slot may be on its way. That is enough to keep a flood from costing its owner a call each.
+ */
+const SLOTS_HOLD_MS = 50;
 
 /** An owner spends at most this many calls a second on isolates that ask whether a denial still stands. */
 export const RECHECKS_PER_SECOND = 400;
@@ -43,7 +49,8 @@ export class DenyMemory {
   remember(denied: Denied, nowMs: number): void {
     const { counterId, limit, activeHolders } = denied;
     const known = this.#denials.get(counterId);
-    const { cost, retryAfterMs } = forSmallestCost(denied, known, nowMs);
+    const { cost, retryAfterMs: toldMs } = forSmallestCost(denied, known, nowMs);
+    const retryAfterMs = countsSlots(limit) ? Math.min(SLOTS_HOLD_MS, toldMs) : toldMs;
     const holdMs = Math.max(HOLD_MS, (activeHolders / RECHECKS_PER_SECOND) * 1_000);
     const denial = {
       cost,

@@ -9,6 +9,7 @@ import type { Version } from '../policy/ruleset.ts';
 import type { Advice, Change, FleetBreaker } from './breaker.ts';
 import type { Known } from './known.ts';
 import {
+  type Correction,
   type Debt,
   isAnswerTo,
   isReadable,
@@ -16,6 +17,7 @@ import {
   type OwnerCall,
   type OwnerReply,
   type Question,
+  type SlotNotice,
 } from './messages.ts';
 import type { OwnerLink } from './owner-link.ts';
 import { type Background, failureOf, type Ports } from './ports.ts';
@@ -83,7 +85,7 @@ export class Inquiries {
     return advice === 'ask' ? this.#within(to, message, patience) : UNANSWERED;
   }
 
-  /** Delivers what no request waits for: the message, and what rides along (debts, voids). */
+  /** Delivers what no request waits for: the message, and what rides along (debts, voids, corrections, slots). */
   async deliver(to: Recipient, message: Message): Promise<void> {
     await this.#send(to, message);
   }
@@ -117,7 +119,9 @@ export class Inquiries {
     const sentMs = this.#nowMs();
     const debts = link.debts.due(() => this.#newDebtId(), sentMs);
     const giveBacks = link.voids.due(sentMs);
-    const call = this.#compose(message, { debts, giveBacks });
+    const corrections = link.corrections.due(sentMs);
+    const slots = link.slots.due(sentMs);
+    const call = this.#compose(message, { debts, giveBacks, corrections, slots });
     try {
       const reply = await this.#attempt(owner, call);
       const nowMs = this.#nowMs();
@@ -125,6 +129,8 @@ export class Inquiries {
       link.debts.acknowledged(debts);
       for (const { counterId, units } of debts) this.#known.charged(counterId, units);
       link.voids.acknowledged(giveBacks, reply.incarnation);
+      link.slots.acknowledged(slots, sentMs);
+      this.#corrected(link.corrections.acknowledged(corrections));
       if (debts.length > 0) this.#ports.count('debt_reported', debts.length);
       if (this.#fleet.answered(nowMs) === 'closed') this.#ports.log({ event: 'owners_reachable' });
       return { reply, overloaded: false };
@@ -146,7 +152,14 @@ export class Inquiries {
     }
   }
 
-  #compose({ version, question }: Message, { debts, giveBacks }: Riders): OwnerCall {
+  /** The owner's next answer may be older than what it has just been told, so what is known of it moves with the telling. */
+  #corrected(corrections: readonly Correction[]): void {
+    for (const { counters, units } of corrections)
+      for (const { id } of counters) this.#known.charged(id, units);
+    if (corrections.length > 0) this.#ports.count('correction_made', corrections.length);
+  }
+
+  #compose({ version, question }: Message, { debts, giveBacks, corrections, slots }: Riders): OwnerCall {
     return {
       format: MESSAGE_FORMAT,
       holder: this.#holder,
@@ -154,6 +167,8 @@ export class Inquiries {
       ...(question && { question }),
       ...(giveBacks.length > 0 && { giveBacks }),
       ...(debts.length > 0 && { debts }),
+      ...(corrections.length > 0 && { corrections }),
+      ...(slots.length > 0 && { slots }),
     };
   }
 
@@ -187,6 +202,8 @@ export interface Recipient {
 interface Riders {
   readonly debts: readonly Debt[];
   readonly giveBacks: readonly string[];
+  readonly corrections: readonly Correction[];
+  readonly slots: readonly SlotNotice[];
 }
 
 /** An answer that cannot be read is as good as none. */

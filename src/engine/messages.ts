@@ -5,6 +5,7 @@
  * or out of order: each part bears an id under which the owner applies it at most once. During a rollout two code versions
  * talk to each other, so a message says its format, and a reader takes the one before and the one after its own.
  */
+import type { LogicalClock } from '../core/clock.ts';
 import type { Decision, Limit } from '../core/decision.ts';
 import type { Version } from '../policy/ruleset.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
@@ -21,6 +22,8 @@ export interface OwnerCall {
   readonly debts?: readonly Debt[];
   /** Ids of questions whose charge is to be taken back. */
   readonly giveBacks?: readonly string[];
+  readonly corrections?: readonly Correction[];
+  readonly slots?: readonly SlotNotice[];
 }
 
 export interface Question {
@@ -29,6 +32,8 @@ export interface Question {
   /** Whole units, >= 0; 0 asks and charges nothing. */
   readonly cost: number;
   readonly counters: readonly CounterQuestion[];
+  /** The cost is an estimate; a correction will follow, and wants to know when it was charged. */
+  readonly isEstimate?: boolean;
   /** The holder would like to spend these counters by itself; what it still has of an earlier lease, if anything. */
   readonly lease?: LeaseReport;
 }
@@ -50,6 +55,29 @@ export interface Debt {
   readonly units: number;
 }
 
+/** A counter as a message names it that is not a question. */
+export interface CounterRef {
+  readonly id: string;
+  readonly limit: Limit;
+}
+
+/** What a request turned out to cost, beside what it was charged. */
+export interface Correction {
+  readonly id: string;
+  readonly counters: readonly CounterRef[];
+  /** Whole units: above 0 to be charged as well, below 0 to be given back. */
+  readonly units: number;
+  /** When the owner charged the estimate, as its answer said; absent when the units were not charged by a question. */
+  readonly chargedAt?: LogicalClock;
+}
+
+/** What there is to say about the slots of one request: they are held from now on, or they are free. */
+export interface SlotNotice {
+  readonly id: string;
+  readonly counters: readonly CounterRef[];
+  readonly isHeld: boolean;
+}
+
 export interface OwnerReply {
   readonly format: number;
   /** Random per life of the owner in memory: what an earlier life promised is void. */
@@ -67,6 +95,8 @@ export interface Answer {
   readonly counters: readonly CounterReport[];
   /** Absent when there was nothing worth lending. */
   readonly lease?: LeaseGrant;
+  /** The owner's clock when it charged an estimate. */
+  readonly chargedAt?: LogicalClock;
 }
 
 export interface CounterReport {

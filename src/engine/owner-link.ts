@@ -2,8 +2,10 @@
  * What an isolate remembers of one owner: whether to ask it, how long to wait for it, and what it has not been told yet.
  */
 import { Breaker } from './breaker.ts';
+import { Corrections } from './corrections.ts';
 import { Debts } from './debts.ts';
 import { InFlight } from './in-flight.ts';
+import { HeldSlots } from './slots.ts';
 import { Voids } from './voids.ts';
 
 /** A new object takes time to start, and its first caller is not to be punished for that. */
@@ -25,16 +27,24 @@ export class OwnerLink {
   readonly breaker = new Breaker();
   readonly debts: Debts;
   readonly voids: Voids;
+  readonly corrections: Corrections;
+  readonly slots: HeldSlots;
   readonly inFlight = new InFlight();
+  /** By then a message goes that takes along what there is to tell (`engine/errands`). */
+  errandDueMs = Number.NEGATIVE_INFINITY;
   #usualMs: number | undefined;
   #silentSinceMs: number | undefined;
 
   constructor(lost: {
     readonly onDebtLost: (count: number) => void;
     readonly onGiveBackLost: (count: number) => void;
+    readonly onCorrectionLost: (count: number) => void;
+    readonly onReleaseLost: (count: number) => void;
   }) {
     this.debts = new Debts(lost.onDebtLost);
     this.voids = new Voids(lost.onGiveBackLost);
+    this.corrections = new Corrections(lost.onCorrectionLost);
+    this.slots = new HeldSlots(lost.onReleaseLost);
   }
 
   /** How long a request waits for this owner, the rule file's deadline being `deadlineMs`. */

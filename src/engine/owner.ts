@@ -6,10 +6,12 @@
  * it is told bears an id and is done at most once. Nothing here waits: a message goes in, a reply comes out, and what is to be
  * stored is asked for afterwards (`engine/write-behind`).
  */
-import { available, type CounterState, charge, decide, giveBack } from '../core/algorithms.ts';
+import { available, type CounterState, decide, giveBack } from '../core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
-import { capacity, type Decision } from '../core/decision.ts';
+import { RETRY_GUESS_MS } from '../core/concurrency.ts';
+import { capacity, countsSlots, type Decision } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
+import { AfterTheFact } from './after-the-fact.ts';
 import { type Counter, Counters, nowMsFor, restInMs } from './counters.ts';
 import { Demand } from './demand.ts';
 import { LeaseBook, type StoredLease } from './lease-book.ts';
@@ -30,9 +32,6 @@ import {
  */
 const QUESTIONS = { keepMs: 15_000, entriesMax: 16_384 };
 
-/** An isolate repeats an unacknowledged debt for five minutes (`engine/debts`); the margin is for a last message on its way. */
-const DEBTS = { keepMs: 330_000, entriesMax: 16_384 };
-
 /** Older than every ruleset. */
 const UNDATED: Version = { activation: 0, builtAtMs: 0 };
 
@@ -52,7 +51,7 @@ export interface StoredOwner {
   readonly clock: LogicalClock;
   readonly version: Version;
   readonly counters: readonly StoredCounter[];
-  /** Debts charged lately, in order of time: their charge was stored, so a repeated one must find its id. */
+  /** Debts and corrections made lately, in order of time: what they did was stored, so a repeated one must find its id. */
   readonly debts: readonly Recent[];
 }
 
@@ -77,7 +76,7 @@ export class Owner {
   readonly #options: OwnerOptions;
   readonly #counters: Counters;
   readonly #questions = new Ledger<Answered>(QUESTIONS);
-  readonly #debts = new Ledger<'charged'>(DEBTS);
+  readonly #afterTheFact: AfterTheFact;
   #clock: LogicalClock;
   #version: Version;
 
@@ -93,7 +92,14 @@ export class Owner {
     }
     // What was written before the raw clock stepped back, and not since, may still lie in its future.
     this.#counters.stepBack(this.#clock);
-    for (const { id, atMs } of stored?.debts ?? []) this.#debts.record(id, 'charged', atMs);
+    this.#afterTheFact = new AfterTheFact(
+      {
+        obtain: (named, clock) => this.#obtain({ ...named, version: UNDATED }, clock),
+        onChanged: (counter, clock, storedRestInMs) => this.#changed(counter, clock, storedRestInMs),
+        onRecorded: options.onChanged,
+      },
+      stored?.debts ?? [],
+    );
   }
 
   get clock(): LogicalClock {
@@ -108,26 +114,17 @@ export class Owner {
     return this.#counters.values();
   }
 
-  /** The debts whose ids still matter, in order of time. */
+  /** The debts and corrections whose ids still matter, in order of time. */
   debts(): readonly Recent[] {
-    return this.#debts.recent(this.#clock.logicalMs);
+    return this.#afterTheFact.recent(this.#clock.logicalMs);
   }
 
   /** Reads, decides and changes in one go. */
   handle(call: OwnerCall, rawMs: number): OwnerReply {
     const clock = this.#now(rawMs);
     if (isNewer(call.version, this.#version)) this.#version = call.version;
-    for (const debt of call.debts ?? []) {
-      if (this.#debts.find(debt.id) !== undefined) continue;
-      this.#debts.record(debt.id, 'charged', clock.logicalMs);
-      this.#options.onChanged(debt, DEBTS.keepMs);
-      // A debt may be from before the ruleset that the message speaks of, so it never changes a counter's numbers.
-      const counter = this.#obtain({ id: debt.counterId, limit: debt.limit, version: UNDATED }, clock);
-      const { limit, state } = counter;
-      counter.state = charge(limit, state, debt.units, nowMsFor(limit, clock));
-      this.#changed(counter, clock);
-    }
     for (const id of call.giveBacks ?? []) this.#giveBack(id, clock);
+    this.#afterTheFact.take(call, clock);
     const reply = { format: MESSAGE_FORMAT, incarnation: this.#options.incarnation, version: this.#version };
     return call.question === undefined
       ? reply
@@ -143,7 +140,7 @@ export class Owner {
   /** How long until no counter and no debt says anything any more; 0 when the owner can be forgotten. */
   restInMs(rawMs: number): number {
     const clock = this.#now(rawMs);
-    return Math.max(this.#counters.restInMs(clock), this.#debts.restInMs(clock.logicalMs));
+    return Math.max(this.#counters.restInMs(clock), this.#afterTheFact.restInMs(clock.logicalMs));
   }
 
   #answer(question: Question, call: OwnerCall, clock: LogicalClock): Answer {
@@ -161,7 +158,8 @@ export class Owner {
     const isCharged = before === undefined;
     const borrowing = isCharged ? this.#borrowingOf(question, call.holder, counters) : undefined;
     if (borrowing !== undefined) takeBackLease(borrowing, clock);
-    const { outcome, decisions, charges } = this.#decide(counters, isCharged ? question.cost : 0, clock);
+    const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
+    const { outcome, decisions, charges } = this.#decide(counters, asking, clock);
     const shadowDenied = this.#chargeShadows(counters, question.lease?.spent ?? 0, clock);
     const lease = borrowing && lend(borrowing, clock);
     if (borrowing !== undefined) for (const { counter } of borrowing.counters) this.#changed(counter, clock);
@@ -172,6 +170,7 @@ export class Owner {
         return report(counter, decision, { question, holder: call.holder, clock });
       }),
       ...(lease && { lease }),
+      ...(question.isEstimate && charges.length > 0 && { chargedAt: clock }),
     };
     if (isCharged && (question.cost > 0 || borrowing !== undefined))
       this.#questions.record(question.id, { answer, charges }, clock.logicalMs);
@@ -200,9 +199,9 @@ export class Owner {
     return denied;
   }
 
-  #decide(counters: readonly Asked[], cost: number, clock: LogicalClock) {
+  #decide(counters: readonly Asked[], { id, cost }: Pick<Question, 'id' | 'cost'>, clock: LogicalClock) {
     const steps = counters.map(({ counter: { limit, state } }) =>
-      decide(limit, state, cost, nowMsFor(limit, clock)),
+      decide(limit, state, cost, nowMsFor(limit, clock), id),
     );
     const decisions = steps.map((step) => step.decision);
     const outcome = worstOf(decisions.filter((_, at) => !counters[at]!.shadow));
@@ -223,7 +222,7 @@ export class Owner {
     for (const { counter, cost, at } of this.#questions.takeBack(id, clock.logicalMs)?.charges ?? []) {
       counter.lent?.settle(counter, clock);
       const { limit, state } = counter;
-      const past = { cost, chargedAtMs: nowMsFor(limit, at) };
+      const past = { cost, chargedAtMs: nowMsFor(limit, at), id };
       const storedRestInMs = restInMs(counter, clock);
       counter.state = giveBack(limit, state, past, nowMsFor(limit, clock));
       // What is stored may still hold the charge, and matters for as long as it would have.
@@ -281,13 +280,16 @@ function report(counter: Counter, decision: Decision, { question, holder, clock 
   const nowMs = nowMsFor(limit, clock);
   const again = decide(limit, state, question.cost, nowMs).decision;
   const left = Math.floor(available(limit, state, nowMs));
+  const restMs = Math.max(0, restInMs(counter, clock));
+  const isSlots = countsSlots(limit);
   return {
     id: counter.id,
     decision,
     limit,
     remaining: Math.min(Math.max(left, 0), capacity(limit)),
-    resetMs: Math.max(0, restInMs(counter, clock)),
-    fitsAgainInMs: again.outcome === 'denied' ? again.retryAfterMs : 0,
+    // Slots end with their requests, and nobody knows when: whoever has taken the last must not be believed to have it for long.
+    resetMs: isSlots ? Math.min(restMs, RETRY_GUESS_MS) : restMs,
+    fitsAgainInMs: again.outcome === 'denied' && !isSlots ? again.retryAfterMs : 0,
     activeHolders: demand.activeHolders,
     share: demand.share(holder, clock.logicalMs),
   };

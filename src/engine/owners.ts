@@ -4,6 +4,7 @@
  * A question about a counter that already has 64 of them in flight waits on a timer of its own and looks again at what the isolate knows,
  * until a place is free, a denial settles it, or its deadline has come. It never waits for another request.
  */
+import { takenBy } from '../core/decision.ts';
 import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
 import { BoundedMap } from './bounded-map.ts';
@@ -17,7 +18,7 @@ import { type HeldLease, type LeaseReport, NO_LEASE } from './lease.ts';
 import { Leases } from './leases.ts';
 import type { Answer, CounterReport, OwnerReply, Question } from './messages.ts';
 import { OwnerLink } from './owner-link.ts';
-import type { Background, Ports } from './ports.ts';
+import type { Background, EngineEvent, Ports } from './ports.ts';
 
 /** An owner answers about one call a millisecond, so more at once than this only wait in its queue. */
 const IN_FLIGHT_MAX = 64;
@@ -49,6 +50,8 @@ export interface Ask {
   readonly version: Version;
   readonly cost: number;
   readonly largestCost: number;
+  /** The cost will be corrected once it is known. */
+  readonly isEstimate?: boolean;
   /** When the request began to wait: owners that are asked one after the other share its deadline. */
   readonly startedMs: number;
   readonly deadlineMs: number;
@@ -98,6 +101,8 @@ export class Owners {
     this.#links = new BoundedMap(LINKS_MAX, (link) => {
       this.#debtLost(link.debts.size);
       this.#giveBackLost(link.voids.charged);
+      this.#lost('correction_lost', link.corrections.size);
+      this.#lost('slot_release_lost', link.slots.size);
     });
   }
 
@@ -107,6 +112,8 @@ export class Owners {
     const link = new OwnerLink({
       onDebtLost: (count) => this.#debtLost(count),
       onGiveBackLost: (count) => this.#giveBackLost(count),
+      onCorrectionLost: (count) => this.#lost('correction_lost', count),
+      onReleaseLost: (count) => this.#lost('slot_release_lost', count),
     });
     this.#links.set(owner.name, link);
     return link;
@@ -115,7 +122,7 @@ export class Owners {
   /** Whether the counter held less than `cost` when its owner last spoke of it. */
   isEmpty(winner: Winner, cost: number): boolean {
     const level = this.known.level(winner.counterId, this.#nowMs());
-    return level !== undefined && level.remaining < cost;
+    return level !== undefined && level.remaining < takenBy(level.limit, cost);
   }
 
   /** What is remembered as denied among these counters. */
@@ -206,6 +213,11 @@ export class Owners {
     );
   }
 
+  /** Tells the owner whatever there is to tell it. */
+  async tell(owner: OwnerRef, version: Version): Promise<void> {
+    await this.#inquiries.deliver({ owner, link: this.link(owner) }, { version });
+  }
+
   /** Takes back what a question charged, once the owner has said that it did; `chargedBy` is the incarnation that said so. */
   async giveBack(group: Group, ask: Ask, chargedBy: string): Promise<void> {
     const link = this.link(group.owner);
@@ -290,7 +302,11 @@ export class Owners {
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
   }
 
-  #questionOf({ enforced, shadow }: Group, { id, cost }: Ask, lease: LeaseReport | undefined): Question {
+  #questionOf(
+    { enforced, shadow }: Group,
+    { id, cost, isEstimate }: Ask,
+    lease: LeaseReport | undefined,
+  ): Question {
     const asked = (winners: readonly Winner[], isShadow: boolean) =>
       winners.map(({ counterId, rule }) => ({
         id: counterId,
@@ -299,15 +315,19 @@ export class Owners {
         unitsPerSecond: this.leases.unitsPerSecond(counterId),
       }));
     const counters = [...asked(enforced, false), ...asked(shadow, true)];
-    return { id, cost, counters, ...(lease && { lease }) };
+    return { id, cost, counters, ...(isEstimate && { isEstimate }), ...(lease && { lease }) };
   }
 
   #debtLost(debts: number): void {
-    if (debts > 0) this.#ports.count('debt_lost', debts);
+    this.#lost('debt_lost', debts);
   }
 
   #giveBackLost(giveBacks: number): void {
-    if (giveBacks > 0) this.#ports.count('give_back_lost', giveBacks);
+    this.#lost('give_back_lost', giveBacks);
+  }
+
+  #lost(event: EngineEvent, count: number): void {
+    if (count > 0) this.#ports.count(event, count);
   }
 }
 

@@ -37,6 +37,9 @@ export type EngineEvent =
   | 'give_back_lost'
   | 'debt_reported'
   | 'debt_lost'
+  | 'correction_made'
+  | 'correction_lost'
+  | 'slot_release_lost'
   | 'shadow_denied';
 
 export interface EngineLog {
