@@ -6,11 +6,8 @@ import type { HeaderMode } from '../policy/ruleset.ts';
 import { type Fields, fieldNames } from './fields.ts';
 
 /** A preflight is the browser's own question, not the caller's request. */
-export function isPreflight(request: Request): boolean {
-  const { headers } = request;
-  return (
-    request.method === 'OPTIONS' && headers.has('origin') && headers.has('access-control-request-method')
-  );
+export function isPreflight({ headers }: Request, method: string): boolean {
+  return method === 'OPTIONS' && headers.has('origin') && headers.has('access-control-request-method');
 }
 
 export interface CorsOptions {

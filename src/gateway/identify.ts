@@ -24,15 +24,19 @@ const HASHES_MAX = 8_192;
 const hashes = new BoundedMap<string>(HASHES_MAX);
 
 /** At once, unless a key is seen for the first time: then its hash has to be waited for. */
-export function identify(request: Request, snapshot: Snapshot): Facts | Promise<Facts> {
+export function identify(request: Request, snapshot: Snapshot, method: string): Facts | Promise<Facts> {
   const key = keyOf(request, snapshot.ruleset.identity.apiKey);
-  if (key === undefined) return factsOf(request, snapshot, undefined);
+  if (key === undefined) return factsOf(request, snapshot, { method });
   const hash = hashes.get(key);
-  if (hash !== undefined) return factsOf(request, snapshot, hash);
-  return remember(key).then((found) => factsOf(request, snapshot, found));
+  if (hash !== undefined) return factsOf(request, snapshot, { method, hash });
+  return remember(key).then((found) => factsOf(request, snapshot, { method, hash: found }));
 }
 
-function factsOf(request: Request, snapshot: Snapshot, hash: string | undefined): Facts {
+function factsOf(
+  request: Request,
+  snapshot: Snapshot,
+  { method, hash }: { method: string; hash?: string },
+): Facts {
   const { ruleset, attributes: asked } = snapshot;
   const { identity } = ruleset;
   const { url } = request;
@@ -46,7 +50,7 @@ function factsOf(request: Request, snapshot: Snapshot, hash: string | undefined)
     const source = ruleset.attributes[name];
     if (source !== undefined) set(attributes, name, headerValue(request, source.header));
   }
-  return { attributes, path: normalisePath(pathOf(url)), method: request.method };
+  return { attributes, path: normalisePath(pathOf(url)), method };
 }
 
 /** SHA-256 in lower-case hex. */

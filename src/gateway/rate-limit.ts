@@ -92,9 +92,11 @@ function decide<E extends LimiterEnv>(
   const request = context.req.raw;
   const cost = options.cost === undefined ? undefined : costOf(context, options.cost);
   const background = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
+  // Each reading of it is a trip out of the script.
+  const { method } = request;
   const decideOn = (facts: Facts) =>
-    limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request) }, background);
-  const facts = options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot);
+    limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request, method) }, background);
+  const facts = options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot, method);
   return facts instanceof Promise ? facts.then(decideOn) : decideOn(facts);
 }
 

@@ -1,0 +1,103 @@
+/**
+ * Owners that go away while requests come in, on the bundle as it is served: everybody is answered, what is admitted stays within the
+ * printed bound, and when the owners are back the limit is exact again.
+ */
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type ServeChild, startServe } from '../../scripts/serve/child.ts';
+import { freePorts } from '../../scripts/serve/ports.ts';
+
+const START_MS_MAX = 60_000;
+const RATE_PER_SECOND = 100;
+const BURST = 100;
+
+/** What `limiter explain` prints for this rule: 1.2 times the shares, which add up to one. */
+const FALLBACK_FACTOR = 1.2;
+
+/** A fallback bucket holds at least one request, however small its share. */
+const LARGEST_COST = 1;
+
+let served: ServeChild;
+let port: number;
+const agent = new Agent({ connections: 64, pipelining: 1 });
+
+beforeAll(async () => {
+  port = await freePorts(2);
+  const rules = join(import.meta.dirname, 'outage.yaml');
+  served = await startServe('--port', String(port), '--faults', String(port + 1), '--rules', rules);
+}, START_MS_MAX);
+
+afterAll(async () => {
+  await agent.close();
+  await served?.stop();
+});
+
+afterEach(() => setOwners({ mode: 'ok' }));
+
+async function setOwners(fault: { mode: string; delayMs?: number }): Promise<void> {
+  await fetch(`http://127.0.0.1:${port + 1}/owner`, { method: 'PUT', body: JSON.stringify(fault) });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly source: string;
+}
+
+async function send(key: string, path = '/'): Promise<Answer> {
+  const headers = { 'x-api-key': key, 'cf-connecting-ip': '192.0.2.1' };
+  const response = await request(`http://127.0.0.1:${port}${path}`, { dispatcher: agent, headers });
+  await response.body.dump();
+  const source = /desc="(\w+)"/.exec(String(response.headers['server-timing']))?.[1] ?? '';
+  return { status: response.statusCode, source };
+}
+
+/** Sends waves of requests for about this long; answers what came back, and how long it really took. */
+async function flood(key: string, forMs: number): Promise<{ answers: Answer[]; tookMs: number }> {
+  const startedMs = performance.now();
+  const answers: Answer[] = [];
+  do answers.push(...(await Promise.all(Array.from({ length: 32 }, () => send(key)))));
+  while (performance.now() - startedMs < forMs);
+  return { answers, tookMs: performance.now() - startedMs };
+}
+
+const admitted = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
+
+describe.each([
+  ['down', 'k_down', { mode: 'down' }],
+  ['stalled', 'k_slow', { mode: 'slow', delayMs: 5_000 }],
+])('owners that are %s', (_, key, fault) => {
+  it('everybody is answered, within the bound, and the limit is exact when they are back', async () => {
+    const before = await flood(key, 1_000);
+    expect(admitted(before.answers)).toBeLessThanOrEqual(BURST + (RATE_PER_SECOND * before.tookMs) / 1_000);
+
+    await setOwners(fault);
+    const during = await flood(key, 3_000);
+    expect(new Set(during.answers.map(({ status }) => status))).toEqual(new Set([200, 429]));
+    expect(during.answers.some(({ source }) => source === 'fallback')).toBe(true);
+    const bound = BURST + ((RATE_PER_SECOND * during.tookMs) / 1_000) * FALLBACK_FACTOR + LARGEST_COST;
+    expect(admitted(during.answers)).toBeLessThanOrEqual(bound);
+    // The shares of one isolate are the whole: it goes on at its limit, not below it.
+    expect(admitted(during.answers)).toBeGreaterThanOrEqual(
+      (RATE_PER_SECOND * during.tookMs) / 1_000 - BURST,
+    );
+
+    await setOwners({ mode: 'ok' });
+    await flood(key, 2_000);
+    const after = await flood(key, 1_000);
+    expect(after.answers.filter(({ source }) => source === 'fallback')).toEqual([]);
+    const exact = (RATE_PER_SECOND * after.tookMs) / 1_000;
+    // The bucket was drained before, so the rate is all there is; one unit may fall on either side of each edge.
+    expect(admitted(after.answers)).toBeLessThanOrEqual(exact + 1);
+    expect(admitted(after.answers)).toBeGreaterThanOrEqual(0.9 * exact);
+  }, 30_000);
+});
+
+describe('a closed rule', () => {
+  it('denies with a 503 while its owner is away, and admits when it is back', async () => {
+    expect((await send('k_closed', '/closed')).status).toBe(200);
+    await setOwners({ mode: 'down' });
+    const statuses = await Promise.all(Array.from({ length: 10 }, () => send('k_closed', '/closed')));
+    expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([503]));
+  });
+});
