@@ -16,7 +16,12 @@ const OVERLOADED = ['hot-key 2x', 'skew 1.5x', 'skew 5x', 'onset', 'costs 1.5x',
 
 export const BARS: readonly Bar[] = [
   ...OVERLOADED.flatMap((row): Bar[] => [
-    { row, figure: 'ofIdeal', atLeast: 0.99, why: 'leases waste next to nothing of a limit that is in demand' },
+    {
+      row,
+      figure: 'ofIdeal',
+      atLeast: 0.99,
+      why: 'leases waste next to nothing of a limit that is in demand',
+    },
     { row, figure: 'leastServed', atLeast: 0.5, why: 'what is scarce is shared by demand' },
   ]),
   { row: 'small-burst 1.5x', figure: 'ofIdeal', atLeast: 0.97, why: 'a small burst still gives its rate' },

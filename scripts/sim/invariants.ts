@@ -97,7 +97,9 @@ export class Invariants implements Observer {
     for (const [counterId, charged] of this.#chargedUnits) {
       const admitted = this.#admittedUnits.get(counterId) ?? 0;
       if (charged !== admitted) {
-        this.breach(`${counterId}: charged for ${charged} units, and admitted requests account for ${admitted}`);
+        this.breach(
+          `${counterId}: charged for ${charged} units, and admitted requests account for ${admitted}`,
+        );
       }
     }
   }

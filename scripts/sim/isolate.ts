@@ -21,7 +21,7 @@ export interface IsolateOptions {
   readonly onProblem: (problem: unknown) => void;
   readonly count: (event: EngineEvent, amount: number) => void;
   /** Changes what the gate hears of the world; for planted faults. */
-  readonly aroundPorts: (ports: Ports) => Ports;
+  readonly aroundPorts: (ports: Ports, holder: string) => Ports;
 }
 
 export class Isolate {
@@ -37,7 +37,7 @@ export class Isolate {
     this.holder = options.holder;
     this.clock = options.clock;
     const { holder, bucketSlots } = options;
-    this.#gate = new Gate(options.aroundPorts(this.#ports()), { holder, bucketSlots });
+    this.#gate = new Gate(options.aroundPorts(this.#ports(), holder), { holder, bucketSlots });
   }
 
   get isDead(): boolean {

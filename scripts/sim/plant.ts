@@ -11,7 +11,13 @@ import type { Handle } from './owner-server.ts';
 export interface Plant {
   readonly name: string;
   readonly about: string;
-  readonly aroundPorts?: (ports: Ports) => Ports;
+  /** Made anew for each run, since it may remember. */
+  readonly make: () => Interference;
+}
+
+export interface Interference {
+  /** Changes what a gate hears of the world. */
+  readonly aroundPorts?: (ports: Ports, holder: string) => Ports;
   readonly aroundOwner?: (host: OwnerHost) => Handle;
-  readonly beforeGate?: (request: GateRequest) => GateRequest;
+  readonly beforeGate?: (request: GateRequest, holder: string) => GateRequest;
 }

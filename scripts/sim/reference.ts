@@ -109,12 +109,11 @@ export class Excess {
     this.#worst = Math.max(this.#worst, -this.#level - slackUnits);
   }
 
-  /** From now on another envelope; what has been admitted stays admitted. */
+  /** From now on another envelope. Intervals that span the change are under neither, and are not judged. */
   adopt(envelope: Envelope, atMs: number): void {
-    this.#refill(atMs);
-    const used = this.#envelope.burstUnits - this.#level;
     this.#envelope = envelope;
-    this.#level = envelope.burstUnits - Math.min(used, envelope.burstUnits);
+    this.#level = envelope.burstUnits;
+    this.#atMs = atMs;
   }
 
   #refill(atMs: number): void {

@@ -40,7 +40,9 @@ export function missedBars({ name, runs }: Row): readonly string[] {
   const isMissed = (bar: Bar) => !holds(bar, medianOf(runs, bar.figure));
   return barsOf(name)
     .filter(isMissed)
-    .map((bar) => `${name}: ${describeBar(bar)}, and it is ${medianOf(runs, bar.figure).toFixed(4)}; ${bar.why}`);
+    .map(
+      (bar) => `${name}: ${describeBar(bar)}, and it is ${medianOf(runs, bar.figure).toFixed(4)}; ${bar.why}`,
+    );
 }
 
 /** Medians over the seeds; with several seeds, the worst of each beneath. */
@@ -61,7 +63,8 @@ export function renderTable(rows: readonly Row[]): string {
 function linesOf(row: Row): string[][] {
   const { name, runs } = row;
   const failed = runs.filter(({ violation }) => violation !== undefined).length;
-  const verdict = failed > 0 ? `FAILED (${failed} of ${runs.length})` : missedBars(row).length > 0 ? 'below bar' : '';
+  const verdict =
+    failed > 0 ? `FAILED (${failed} of ${runs.length})` : missedBars(row).length > 0 ? 'below bar' : '';
   const medians = COLUMNS.map(({ figure, digits }) => medianOf(runs, figure).toFixed(digits));
   const lines = [[name, ...medians, verdict]];
   if (runs.length > 1) lines.push(['  worst seed', ...COLUMNS.map((column) => worstOf(runs, column)), '']);

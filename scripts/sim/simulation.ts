@@ -10,7 +10,7 @@ import { type Faults, HEALTHY, roundTripMs } from './faults.ts';
 import { Invariants } from './invariants.ts';
 import { type Arrival, type Figures, Measures } from './measures.ts';
 import type { Losses } from './owner-server.ts';
-import type { Plant } from './plant.ts';
+import type { Interference, Plant } from './plant.ts';
 import { Random } from './random.ts';
 import { Ideal } from './reference.ts';
 import type { Case, Plan, Stage } from './scenario.ts';
@@ -49,21 +49,28 @@ interface Chapter {
 class Simulation implements Stage {
   readonly world: World;
   readonly #plan: Plan;
-  readonly #options: RunOptions;
+  readonly #seed: number;
+  readonly #interference: Interference;
   readonly #faults: Faults;
   readonly #invariants: Invariants;
   readonly #safety: Chapter;
   #chapter: Chapter;
   #version = FIRST_VERSION;
 
-  constructor(plan: Plan, options: RunOptions) {
+  constructor(plan: Plan, { seed, plant }: RunOptions) {
     const { isolates, deadlineMs = DEADLINE_MS } = plan;
-    const { seed, plant } = options;
     this.#plan = plan;
-    this.#options = options;
+    this.#seed = seed;
+    this.#interference = plant?.make() ?? {};
     this.#faults = { ...HEALTHY, ...plan.faults };
     this.#invariants = new Invariants({ time: () => this.world.time, deadlineMs });
-    this.world = new World({ seed, isolates, faults: this.#faults, observer: this.#observer(), plant });
+    this.world = new World({
+      seed,
+      isolates,
+      faults: this.#faults,
+      observer: this.#observer(),
+      interference: this.#interference,
+    });
     this.#safety = this.#newChapter(this.#faults, plan);
     this.#chapter = this.#safety;
   }
@@ -71,7 +78,7 @@ class Simulation implements Stage {
   async run(): Promise<Result> {
     const { heal, happenings = [], streams } = this.#plan;
     const { time } = this.world;
-    const chance = new Random(this.#options.seed).fork('traffic');
+    const chance = new Random(this.#seed).fork('traffic');
     for (const [at, stream] of streams.entries()) {
       startStream(stream, { time, random: chance.fork(`stream ${at}`), send: (asked) => this.send(asked) });
     }
@@ -97,10 +104,9 @@ class Simulation implements Stage {
     chapter.measures.arrived(arrival);
     const { largestCost = 1, deadlineMs = DEADLINE_MS } = this.#plan;
     const request = { version: this.#version, enforced, shadow, cost, largestCost, deadlineMs };
-    const { beforeGate = (same: GateRequest) => same } = this.#options.plant ?? {};
-    this.world.isolates[isolate]!.decide(beforeGate(request), (verdict) =>
-      this.#decided(chapter, arrival, { request, verdict }),
-    );
+    const host = this.world.isolates[isolate]!;
+    const asked = this.#interference.beforeGate?.(request, host.holder) ?? request;
+    host.decide(asked, (verdict) => this.#decided(chapter, arrival, { request, verdict }));
   }
 
   adopt(version: Version): void {
@@ -173,7 +179,9 @@ class Simulation implements Stage {
 
   #expectFewRefused({ inQuotaRefusals }: Figures, refusalsMax: number): void {
     if (inQuotaRefusals <= refusalsMax) return;
-    this.#invariants.breach(`${inQuotaRefusals} units inside their quota were refused, where ${refusalsMax} may be`);
+    this.#invariants.breach(
+      `${inQuotaRefusals} units inside their quota were refused, where ${refusalsMax} may be`,
+    );
   }
 
   /** Whether everything that was sent has been answered, and every machine has lived through. */

@@ -12,7 +12,7 @@ import type { Faults } from './faults.ts';
 import { Isolate } from './isolate.ts';
 import { OwnerHost } from './owner-host.ts';
 import { type Handle, OwnerServer } from './owner-server.ts';
-import type { Plant } from './plant.ts';
+import type { Interference } from './plant.ts';
 import { Random } from './random.ts';
 import { Time } from './time.ts';
 
@@ -37,7 +37,7 @@ export interface WorldOptions {
   readonly isolates: number;
   readonly faults: Faults;
   readonly observer: Observer;
-  readonly plant?: Plant | undefined;
+  readonly interference: Interference;
 }
 
 /** What may befall a world now and then. */
@@ -100,7 +100,13 @@ export class World {
       // Both sides only read messages; the engine's own tests, which copy them, would fail if one did not.
       copiesMessages: false,
     });
-    const server = new OwnerServer({ host, clock, handle: this.#handle(host), time, faults: () => this.faults });
+    const server = new OwnerServer({
+      host,
+      clock,
+      handle: this.#handle(host),
+      time,
+      faults: () => this.faults,
+    });
     this.#owners.set(name, server);
     return server;
   }
@@ -123,7 +129,7 @@ export class World {
       call: (owner, call, from) => this.#call(owner, call, from),
       onProblem: this.#options.observer.problem,
       count: (event, amount) => this.#counts.set(event, this.counted(event) + amount),
-      aroundPorts: this.#options.plant?.aroundPorts ?? ((ports) => ports),
+      aroundPorts: this.#options.interference.aroundPorts ?? ((ports) => ports),
     });
   }
 
@@ -133,8 +139,8 @@ export class World {
   }
 
   #handle(host: OwnerHost): Handle {
-    const { observer, plant } = this.#options;
-    const handle = plant?.aroundOwner?.(host) ?? ((call) => host.handle(call));
+    const { observer, interference } = this.#options;
+    const handle = interference.aroundOwner?.(host) ?? ((call) => host.handle(call));
     return (call) => {
       const before = observer.beforeHandling(host, call);
       const reply = handle(call);

@@ -1,7 +1,7 @@
 /** Requests that several counters have a say in, and requests that are not all alike. */
 import type { Winner } from '../../../src/policy/counter.ts';
 import { MINUTE_MS } from '../rules.ts';
-import type { Happening, Scenario } from '../scenario.ts';
+import type { Case, Happening, Scenario } from '../scenario.ts';
 import type { Stream } from '../traffic.ts';
 import { load, perSecond } from './kit.ts';
 
@@ -38,18 +38,40 @@ function users(org: number, group: string, phases: Stream['phases'], beyond: rea
 }
 
 /** Six organisations, each at `times` 8,000 a second. */
-const manyLimits: Scenario = {
-  name: 'many-limits',
-  about: '100 a second for each user, 10,000 for each organisation, 50,000 in all',
-  cases: [0.8, 1.5].map((times) => ({
+function manyCase(times: number): Case {
+  return {
     label: `${times}x`,
     plan: () => {
-      const all = perSecond({ perSecond: 50_000, policy: 'all', owner: 'all' });
+      const all = perSecond({ perSecond: 50_000, burst: 10_000, policy: 'all', owner: 'all' });
       const phases = [{ forMs: 2_000, perSecond: 8_000 * times }];
       const streams = Array.from({ length: 6 }, (_, org) => users(org, `org ${org}`, phases, [all]));
       return { isolates: ISOLATES, streams };
     },
-  })),
+  };
+}
+
+/** Four users at twice their limit and their organisation short of all of theirs, each request asked for: many are taken back. */
+const strictCase: Case = {
+  label: 'strict',
+  plan: () => {
+    const org = perSecond({ perSecond: 300, policy: 'org', owner: 'org', consistency: 'strict' });
+    const rules = [0, 1, 2, 3].map((user) => [
+      perSecond({ perSecond: 100, policy: 'user', owner: `user ${user}`, consistency: 'strict' }),
+      org,
+    ]);
+    const request: Stream['request'] = (random) => ({
+      group: 'all',
+      isolate: random.below(4),
+      enforced: random.oneOf(rules),
+    });
+    return { isolates: 4, streams: [{ phases: [{ forMs: 6_000, perSecond: 800 }], request }] };
+  },
+};
+
+const manyLimits: Scenario = {
+  name: 'many-limits',
+  about: '100 a second for each user, 10,000 for each organisation, 50,000 in all',
+  cases: [manyCase(0.8), manyCase(1.5), strictCase],
 };
 
 const noisyUser: Scenario = {
@@ -62,7 +84,12 @@ const noisyUser: Scenario = {
         const others = users(0, 'others', [{ forMs: 4_000, perSecond: 5_000 }], []);
         const noisy = load(
           { enforced: [userRule(0, USERS_PER_ORG), orgRule(0)] },
-          { isolates: ISOLATES, group: 'noisy', phases: [{ forMs: 4_000, perSecond: 10_000 }] },
+          {
+            isolates: ISOLATES,
+            spread: (random) => isolateOf(USERS_PER_ORG, random.below(2)),
+            group: 'noisy',
+            phases: [{ forMs: 4_000, perSecond: 10_000 }],
+          },
         );
         return { isolates: ISOLATES, streams: [others, noisy] };
       },
