@@ -73,6 +73,17 @@ export class Debts {
     this.#onLost(1);
   }
 
+  /** So much of what was admitted was never needed. What is on its way may be charged already, and is then charged for good. */
+  forgive(counterId: string, units: number, nowMs: number): void {
+    const account = this.#accounts.get(counterId);
+    if (account === undefined) return;
+    refill(account, nowMs);
+    const unsent = Math.min(units, account.unsentUnits);
+    account.unsentUnits -= unsent;
+    if (account.sent !== undefined) account.sent.units -= Math.min(units - unsent, account.sent.units);
+    if (account.sent?.units === 0) account.sent = undefined;
+  }
+
   /** Units that are owed on a counter, whether or not they are on their way. */
   owed(counterId: string, nowMs: number): number {
     const account = this.#accounts.get(counterId);

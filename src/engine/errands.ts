@@ -8,7 +8,7 @@
  */
 import type { OwnerRef } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
-import type { OwnerLink } from './owner-link.ts';
+import type { Owners } from './owners.ts';
 import type { Ports } from './ports.ts';
 
 /** Long enough for requests that end together, and hardly longer than the way to the owner. */
@@ -21,9 +21,7 @@ const REPEAT_AFTER_MS_MAX = 4_000;
 export interface ErrandsOptions {
   readonly ports: Ports;
   readonly nowMs: () => number;
-  readonly linkOf: (owner: OwnerRef) => OwnerLink;
-  /** Sends whatever there is to tell. */
-  readonly deliver: (owner: OwnerRef, version: Version) => Promise<void>;
+  readonly owners: Pick<Owners, 'link' | 'tell'>;
 }
 
 export interface Errand {
@@ -42,15 +40,15 @@ export class Errands {
 
   /** Settles when the owner has been told, or there is nothing to tell any more. */
   async run({ owner, version, isUntold }: Errand): Promise<void> {
-    const { ports, nowMs, linkOf, deliver } = this.#options;
-    const link = linkOf(owner);
+    const { ports, nowMs, owners } = this.#options;
+    const link = owners.link(owner);
     // Somebody else's errand is about to take this word along; if that one dies with its request, this one goes itself.
     const isMine = nowMs() >= link.errandDueMs;
     if (isMine) link.errandDueMs = nowMs() + BATCH_MS;
     let waitMs = isMine ? BATCH_MS : REPEAT_AFTER_MS;
     while (isUntold()) {
       await ports.timer(waitMs).done;
-      if (isUntold() && linkOf(owner).breaker.isClosed) await deliver(owner, version);
+      if (isUntold() && owners.link(owner).breaker.isClosed) await owners.tell(owner, version);
       waitMs = Math.min(REPEAT_AFTER_MS_MAX, Math.max(REPEAT_AFTER_MS, 2 * waitMs));
     }
   }

@@ -6,9 +6,12 @@
  * to one, so all of them together stay within 1.2 times the limit. An isolate that was never told a share uses the rule's blind share.
  * A share that was old when the outage began counts for less, since the demand may have moved. At least one request of the largest cost
  * fits, or nobody with a small share could send one at all. `engine/bound` prices all of it.
+ *
+ * Of a concurrency limit an isolate admits as long as its own requests in progress, whoever admitted them, are fewer than its share of it.
  */
 import type { BucketTable } from '../core/bucket-table.ts';
-import { capacity } from '../core/decision.ts';
+import { RETRY_GUESS_MS } from '../core/concurrency.ts';
+import { capacity, countsSlots, takenBy } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import type { Known, Level } from './known.ts';
 import { giveBackAll, type LocalBucket, takeAll } from './local-buckets.ts';
@@ -33,13 +36,20 @@ export interface FallbackRequest {
   readonly silentSinceMs: number;
   /** Units of a counter that this isolate admitted and its owner does not know of yet. */
   readonly owedUnits: (counterId: string) => number;
+  /** Slots of a counter that requests of this isolate hold. */
+  readonly heldSlots: (counterId: string) => number;
 }
 
 export interface FallbackResult {
   readonly isAdmitted: boolean;
   readonly reports: readonly PolicyReport[];
-  /** The local bucket of each winner, in their order: what refills the debt. */
-  readonly buckets: readonly LocalBucket[];
+  readonly charged: readonly Charged[];
+}
+
+/** A counter of units, and the local bucket that stands in for it: what refills the debt. */
+export interface Charged {
+  readonly winner: Winner;
+  readonly bucket: LocalBucket;
 }
 
 export class Fallback {
@@ -53,21 +63,44 @@ export class Fallback {
 
   /** All or nothing over the winners of one owner. */
   decide(request: FallbackRequest, nowMs: number): FallbackResult {
-    const buckets = request.winners.map((winner) => this.#bucket(winner, request, nowMs));
-    const taken = takeAll(this.#table, buckets, request.cost, nowMs);
-    const reports = request.winners.map(
-      ({ rule }, at): PolicyReport => ({
-        policy: rule.policy,
-        limit: rule.limit!,
-        source: 'fallback',
-        ...taken[at]!,
-      }),
-    );
-    return { isAdmitted: worstOutcome(reports) === 'allowed', reports, buckets };
+    const { winners, cost } = request;
+    const reports = new Map<Winner, PolicyReport>();
+    for (const winner of winners.filter(hasSlots)) reports.set(winner, this.#slotReport(winner, request));
+    const isRoom = worstOutcome([...reports.values()]) === 'allowed';
+    const charged = winners
+      .filter((winner) => !hasSlots(winner))
+      .map((winner) => ({ winner, bucket: this.#bucket(winner, request, nowMs) }));
+    const taken = takeAll(this.#table, charged.map(bucketOf), cost, nowMs);
+    for (const [at, report] of taken.entries())
+      reports.set(charged[at]!.winner, { ...reportOf(charged[at]!.winner), ...report });
+    const isAdmitted = worstOutcome([...reports.values()]) === 'allowed';
+    if (!isRoom && taken.every(({ outcome }) => outcome === 'allowed')) this.giveBack(charged, cost, nowMs);
+    return { isAdmitted, charged, reports: winners.map((winner) => reports.get(winner)!) };
   }
 
-  giveBack(buckets: readonly LocalBucket[], cost: number, nowMs: number): void {
-    giveBackAll(this.#table, buckets, cost, nowMs);
+  giveBack(charged: readonly Charged[], cost: number, nowMs: number): void {
+    giveBackAll(this.#table, charged.map(bucketOf), cost, nowMs);
+  }
+
+  /** What a request turned out to cost beyond its estimate. */
+  charge(charged: readonly Charged[], cost: number, nowMs: number): void {
+    for (const { bucket } of charged) this.#table.charge(bucket.key, bucket.limit, cost, nowMs);
+  }
+
+  #slotReport(winner: Winner, { silentSinceMs, cost, heldSlots }: FallbackRequest): PolicyReport {
+    const { limit, blindShare } = winner.rule;
+    const share = this.#share(winner.counterId, blindShare, silentSinceMs);
+    const slots = limit!.quota === 0 ? 0 : Math.max(1, Math.floor(share * limit!.quota));
+    const left = slots - heldSlots(winner.counterId) - takenBy(limit!, cost);
+    const isRoom = left >= 0 || cost === 0;
+    const waitMs = isRoom ? 0 : RETRY_GUESS_MS;
+    const level = { remaining: Math.max(0, left), resetMs: RETRY_GUESS_MS };
+    return { ...reportOf(winner), outcome: isRoom ? 'allowed' : 'denied', waitMs, level };
+  }
+
+  #share(counterId: string, blindShare: number, silentSinceMs: number): number {
+    const told = this.#known.level(counterId, silentSinceMs);
+    return told === undefined ? blindShare : shareAt(told, blindShare, silentSinceMs);
   }
 
   /** The isolate's bucket for a counter. Until it is first taken from, it holds the isolate's part of what was left, refilled since. */
@@ -75,7 +108,7 @@ export class Fallback {
     const { silentSinceMs, largestCost, cost } = request;
     const limit = rule.limit!;
     const told = this.#known.level(counterId, silentSinceMs);
-    const share = told === undefined ? rule.blindShare : shareAt(told, rule.blindShare, silentSinceMs);
+    const share = this.#share(counterId, rule.blindShare, silentSinceMs);
     const smallest = Math.min(capacity(limit), Math.max(largestCost, cost));
     const bucket = {
       algorithm: 'token_bucket',
@@ -93,6 +126,26 @@ export class Fallback {
     }
     return { key, limit: bucket };
   }
+}
+
+function bucketOf({ bucket }: Charged): LocalBucket {
+  return bucket;
+}
+
+function hasSlots({ rule }: Winner): boolean {
+  return countsSlots(rule.limit!);
+}
+
+function reportOf({ rule }: Winner): PolicyReport {
+  const { policy, limit } = rule;
+  return {
+    policy,
+    limit: limit!,
+    outcome: 'allowed',
+    source: 'fallback',
+    waitMs: 0,
+    level: undefined,
+  };
 }
 
 /**

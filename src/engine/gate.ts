@@ -8,14 +8,17 @@
  */
 import { BucketTable } from '../core/bucket-table.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
+import { takenBy } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
+import { Errands } from './errands.ts';
 import { type Group, groupByOwner, phasesOf } from './groups.ts';
 import { LocalRules } from './local-rules.ts';
 import type { Answer, CounterReport } from './messages.ts';
 import { type Ask, type Asked, type GroupResult, Owners, type Remembered } from './owners.ts';
 import type { Background, Ports } from './ports.ts';
 import { Settlement } from './settlement.ts';
+import { type House, needsStay, Stay } from './stay.ts';
 import { type GateRequest, type PolicyReport, type Verdict, verdictOf, worstOutcome } from './verdict.ts';
 
 export interface GateOptions {
@@ -31,6 +34,7 @@ export class Gate {
   readonly #owners: Owners;
   readonly #local: LocalRules;
   readonly #settlement: Settlement;
+  readonly #house: House;
   #clock: LogicalClock;
   #version: Version = { activation: 0, builtAtMs: 0 };
   #asks = 0;
@@ -44,6 +48,8 @@ export class Gate {
     this.#owners = new Owners(ports, holder, nowMs);
     this.#local = new LocalRules(table);
     this.#settlement = new Settlement(ports, this.#owners, table, nowMs);
+    const [owners, local, settlement] = [this.#owners, this.#local, this.#settlement];
+    this.#house = { ports, nowMs, owners, local, settlement, errands: new Errands({ ports, nowMs, owners }) };
   }
 
   /**
@@ -55,8 +61,9 @@ export class Gate {
     const { local, owned: winners } = divide(request.enforced);
     const localReports =
       local.length === 0 ? NO_REPORTS : this.#local.take(local, request.cost, this.#nowMs());
-    const isDenied = worstOutcome(localReports) !== 'allowed';
-    if (isDenied || (winners.length === 0 && request.shadow.length === 0)) return verdictOf(localReports);
+    if (worstOutcome(localReports) !== 'allowed') return verdictOf(localReports);
+    if (winners.length === 0 && request.shadow.length === 0)
+      return withStay(verdictOf(localReports), this.#localStay(request, local, background));
     const owned = this.#decideOwned(request, winners, background);
     return owned instanceof Promise
       ? owned.then((settled) => this.#conclude(request, local, localReports, settled))
@@ -75,9 +82,17 @@ export class Gate {
       this.#local.giveBack(local, cost, this.#nowMs());
       return verdict;
     }
-    if (shadow.length === 0) return verdict;
+    owned.stay?.addLocal(local);
+    if (shadow.length === 0) return withStay(verdict, owned.stay);
     const shadowDenied = this.#local.takeShadow(divide(shadow).local, cost, this.#nowMs());
-    return { ...verdict, shadowDenied: [...verdict.shadowDenied, ...shadowDenied] };
+    return withStay({ ...verdict, shadowDenied: [...verdict.shadowDenied, ...shadowDenied] }, owned.stay);
+  }
+
+  #localStay(request: GateRequest, local: readonly Winner[], background: Background): Stay | undefined {
+    if (request.isEstimate !== true) return undefined;
+    const stay = new Stay(this.#house, this.#newAsk(request), background);
+    stay.addLocal(local);
+    return stay;
   }
 
   /** Everything that owners decide, or what stands in for them. */
@@ -125,15 +140,18 @@ export class Gate {
     const waited = asked.flatMap(({ result }) => (result?.kind === 'remembered' ? result.denials : []));
     const answered = this.#reports(winners, asked, waited, request.cost);
     const isDenied = worstOutcome(answered) !== 'allowed';
-    const substituted = this.#settlement.settle(asked, { ask, request, isDenied }, background);
-    const reports = merge(answered, substituted);
-    const outcome = worstOutcome(reports);
-    if (outcome === 'allowed') {
-      for (const group of shadowOnly) background(this.#askShadow(group, ask, background));
-    } else {
+    const settled = this.#settlement.settle(asked, { ask, request, isDenied }, background);
+    const reports = merge(answered, settled.reports);
+    const shadowDenied = this.#shadowDenied(asked);
+    if (worstOutcome(reports) !== 'allowed') {
       this.#owners.leases.unarrive(othersDenied(winners, reports), request.cost);
+      return { reports, shadowDenied };
     }
-    return { reports, shadowDenied: this.#shadowDenied(asked) };
+    const stay = needsStay(request) ? new Stay(this.#house, ask, background) : undefined;
+    for (const each of asked) stay?.addAsked(each);
+    for (const substitute of settled.substitutes) stay?.addSubstitute(substitute);
+    for (const group of shadowOnly) background(this.#askShadow(group, ask, background, stay));
+    return { reports, shadowDenied, ...(stay && { stay }) };
   }
 
   async #askInPhases(groups: readonly Group[], ask: Ask, background: Background): Promise<readonly Asked[]> {
@@ -149,9 +167,11 @@ export class Gate {
     return asked;
   }
 
-  async #askShadow(group: Group, ask: Ask, background: Background): Promise<void> {
+  async #askShadow(group: Group, ask: Ask, background: Background, stay: Stay | undefined): Promise<void> {
     const done = this.#owners.ask(group, ask, background);
-    this.#shadowDenied([{ group, done, result: await done }]);
+    const asked = { group, done, result: await done };
+    stay?.addAsked(asked);
+    this.#shadowDenied([asked]);
   }
 
   #shadowDenied(asked: readonly Asked[]): readonly string[] {
@@ -191,7 +211,7 @@ export class Gate {
 
   #rememberedReport({ winner, retryAfterMs }: Remembered, cost: number): PolicyReport {
     const known = this.#knownReport(winner);
-    const remaining = Math.min(known.level?.remaining ?? 0, Math.max(0, cost - 1));
+    const remaining = Math.min(known.level?.remaining ?? 0, Math.max(0, takenBy(known.limit, cost) - 1));
     const level = { remaining, resetMs: retryAfterMs };
     return { ...known, outcome: 'denied', source: 'deny_memory', waitMs: retryAfterMs, level };
   }
@@ -218,10 +238,10 @@ export class Gate {
     this.#owners.leases.hurry();
   }
 
-  #newAsk({ version, cost, largestCost, deadlineMs }: GateRequest): Ask {
+  #newAsk({ version, cost, largestCost, isEstimate = false, deadlineMs }: GateRequest): Ask {
     this.#asks += 1;
     const id = `${this.#holder}:${this.#asks}`;
-    return { id, version, cost, largestCost, startedMs: this.#nowMs(), deadlineMs };
+    return { id, version, cost, largestCost, isEstimate, startedMs: this.#nowMs(), deadlineMs };
   }
 
   /** The isolate's own logical time: a raw clock that steps back must not hold a denial or a breaker for longer than it said. */
@@ -234,6 +254,7 @@ export class Gate {
 interface Owned {
   readonly reports: readonly PolicyReport[];
   readonly shadowDenied: readonly string[];
+  readonly stay?: Stay;
 }
 
 interface Ended {
@@ -265,6 +286,10 @@ function divide(winners: readonly Winner[]): { local: readonly Winner[]; owned: 
     local: winners.filter(({ rule }) => rule.scope === 'local'),
     owned: winners.filter(({ rule }) => rule.scope !== 'local'),
   };
+}
+
+function withStay(verdict: Verdict, stay: Stay | undefined): Verdict {
+  return stay === undefined ? verdict : { ...verdict, stay };
 }
 
 function start(group: Group, done: Promise<GroupResult>): Asked {

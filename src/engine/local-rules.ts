@@ -40,6 +40,11 @@ export class LocalRules {
   giveBack(winners: readonly Winner[], cost: number, nowMs: number): void {
     giveBackAll(this.#table, winners.map(bucketOf), cost, nowMs);
   }
+
+  /** A request turned out to cost more than it was taken for. */
+  charge(winners: readonly Winner[], cost: number, nowMs: number): void {
+    for (const { key, limit } of winners.map(bucketOf)) this.#table.charge(key, limit, cost, nowMs);
+  }
 }
 
 function bucketOf({ counterId, rule }: Winner): LocalBucket {

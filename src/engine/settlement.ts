@@ -7,7 +7,7 @@
  */
 import type { BucketTable } from '../core/bucket-table.ts';
 import type { Limit } from '../core/decision.ts';
-import { Fallback, type FallbackResult } from './fallback.ts';
+import { type Charged, Fallback, type FallbackResult } from './fallback.ts';
 import type { Group } from './groups.ts';
 import type { Ask, Asked, Owners } from './owners.ts';
 import type { Background, Ports } from './ports.ts';
@@ -16,9 +16,18 @@ import type { GateRequest, PolicyReport } from './verdict.ts';
 /** A breaker probes its owner every half second, so by then there is something new to try. */
 const UNAVAILABLE_RETRY_MS = 1_000;
 
-interface Substitute extends FallbackResult {
+/** What stood in for a silent owner. */
+export interface Substitute extends FallbackResult {
   readonly group: Group;
 }
+
+export interface Settled {
+  readonly reports: readonly PolicyReport[];
+  /** Those that admitted; none when the request was denied. */
+  readonly substitutes: readonly Substitute[];
+}
+
+const NOTHING_SETTLED: Settled = { reports: [], substitutes: [] };
 
 export interface Ending {
   readonly ask: Ask;
@@ -41,64 +50,87 @@ export class Settlement {
   }
 
   /** Ends the request, and answers what was decided in place of silent owners. */
-  settle(asked: readonly Asked[], ending: Ending, background: Background): readonly PolicyReport[] {
+  settle(asked: readonly Asked[], ending: Ending, background: Background): Settled {
     const silent = ending.isDenied ? [] : asked.filter(({ result }) => result?.kind === 'unanswered');
-    const reports = this.#withoutOwners(silent, ending);
+    const settled = this.#withoutOwners(silent, ending);
+    const { reports } = settled;
     const isAdmitted = !ending.isDenied && reports.every(({ outcome }) => outcome === 'allowed');
-    if (ending.request.cost === 0) return reports;
+    if (ending.request.cost === 0) return settled;
     for (const each of asked) {
       const stands = isAdmitted && (each.result?.kind === 'answered' || each.result?.kind === 'leased');
       if (!stands) background(this.#takeBack(each, ending.ask));
     }
-    return reports;
+    return settled;
   }
 
-  #withoutOwners(silent: readonly Asked[], { request }: Ending): readonly PolicyReport[] {
-    if (silent.length === 0) return [];
+  /** A request that a substitute admitted turned out to cost more or less than it was taken for: `units` above 0 or below. */
+  correct({ group, charged }: Substitute, units: number): void {
+    const nowMs = this.#nowMs();
+    if (units > 0) {
+      this.#fallback.charge(charged, units, nowMs);
+      this.#admitted(group, charged, units);
+      return;
+    }
+    this.#fallback.giveBack(charged, -units, nowMs);
+    const { debts } = this.#owners.link(group.owner);
+    for (const { winner } of charged) debts.forgive(winner.counterId, -units, nowMs);
+  }
+
+  #withoutOwners(silent: readonly Asked[], { request }: Ending): Settled {
+    if (silent.length === 0) return NOTHING_SETTLED;
     const winners = silent.flatMap(({ group }) => group.enforced);
     if (winners.some(({ rule }) => rule.failureMode === 'closed')) {
-      return winners
+      const reports = winners
         .filter(({ rule }) => rule.failureMode === 'closed')
-        .map(({ rule }) => ({
-          policy: rule.policy,
-          limit: rule.limit!,
-          outcome: 'unavailable',
-          source: 'fallback',
-          waitMs: UNAVAILABLE_RETRY_MS,
-          level: undefined,
-        }));
+        .map(
+          ({ rule }): PolicyReport => ({
+            policy: rule.policy,
+            limit: rule.limit!,
+            outcome: 'unavailable',
+            source: 'fallback',
+            waitMs: UNAVAILABLE_RETRY_MS,
+            level: undefined,
+          }),
+        );
+      return { reports, substitutes: [] };
     }
     this.#ports.count('fallback_decision');
     const substitutes = silent.map(({ group }) => this.#substitute(group, request));
-    this.#owe(substitutes, request.cost);
-    return substitutes.flatMap(({ reports }) => reports);
+    const reports = substitutes.flatMap((substitute) => substitute.reports);
+    const isAdmitted = this.#owe(substitutes, request.cost);
+    return { reports, substitutes: isAdmitted ? substitutes : [] };
   }
 
   #substitute(group: Group, { cost, largestCost }: GateRequest): Substitute {
     const nowMs = this.#nowMs();
-    const { debts, silentSinceMs = nowMs } = this.#owners.link(group.owner);
+    const { debts, slots, silentSinceMs = nowMs } = this.#owners.link(group.owner);
     const owedUnits = (counterId: string) => debts.owed(counterId, nowMs);
+    const heldSlots = (counterId: string) => slots.live(counterId);
     const winners = group.enforced;
     return {
       group,
-      ...this.#fallback.decide({ winners, cost, largestCost, silentSinceMs, owedUnits }, nowMs),
+      ...this.#fallback.decide({ winners, cost, largestCost, silentSinceMs, owedUnits, heldSlots }, nowMs),
     };
   }
 
-  /** All or nothing over the substitutes too: what they admitted is owed, or goes back to their buckets. */
-  #owe(substitutes: readonly Substitute[], cost: number): void {
-    const nowMs = this.#nowMs();
-    if (!substitutes.every(({ isAdmitted }) => isAdmitted)) {
-      const taken = substitutes.filter(({ isAdmitted }) => isAdmitted);
-      for (const { buckets } of taken) this.#fallback.giveBack(buckets, cost, nowMs);
-      return;
+  /** All or nothing over the substitutes too: what they admitted is owed, or goes back to their buckets. True when it is owed. */
+  #owe(substitutes: readonly Substitute[], cost: number): boolean {
+    if (substitutes.every(({ isAdmitted }) => isAdmitted)) {
+      for (const { group, charged } of substitutes) this.#admitted(group, charged, cost);
+      return true;
     }
-    for (const { group, buckets } of substitutes) {
-      const { debts } = this.#owners.link(group.owner);
-      for (const [at, { counterId, rule }] of group.enforced.entries()) {
-        const refill = this.#refillOf(rule.limit!, buckets[at]!.limit, nowMs);
-        debts.admitted({ counterId, limit: rule.limit!, cost, ...refill }, nowMs);
-      }
+    const taken = substitutes.filter(({ isAdmitted }) => isAdmitted);
+    for (const { charged } of taken) this.#fallback.giveBack(charged, cost, this.#nowMs());
+    return false;
+  }
+
+  #admitted({ owner }: Group, charged: readonly Charged[], cost: number): void {
+    const nowMs = this.#nowMs();
+    const { debts } = this.#owners.link(owner);
+    for (const { winner, bucket } of charged) {
+      const limit = winner.rule.limit!;
+      const refill = this.#refillOf(limit, bucket.limit, nowMs);
+      debts.admitted({ counterId: winner.counterId, limit, cost, ...refill }, nowMs);
     }
   }
 

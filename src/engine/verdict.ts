@@ -4,6 +4,7 @@
 import type { Decision, Limit } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
+import type { Stay } from './stay.ts';
 
 /** What made a decision; `none` when no rule had to. */
 export type Source = 'owner' | 'lease' | 'local' | 'deny_memory' | 'fallback' | 'none';
@@ -18,6 +19,8 @@ export interface GateRequest {
   readonly cost: number;
   /** The largest cost that the ruleset gives any request: a fallback bucket holds at least this. */
   readonly largestCost: number;
+  /** The cost is an estimate, which `Verdict.stay` will correct. */
+  readonly isEstimate?: boolean;
   readonly deadlineMs: number;
 }
 
@@ -40,6 +43,8 @@ export interface Verdict {
   readonly policies: readonly PolicyReport[];
   /** Shadow policies that would have denied, as far as known when the verdict fell. */
   readonly shadowDenied: readonly string[];
+  /** Of an admitted request that holds slots or was charged an estimate: to be told how it ends. */
+  readonly stay?: Stay;
 }
 
 export interface PolicyReport {
