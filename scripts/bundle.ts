@@ -48,3 +48,22 @@ export function buildHelpers(names: readonly HelperName[], outDir: string): void
     logLevel: 'silent',
   });
 }
+
+/** The limiters of others that the bench compares with, one Worker each. */
+export type PeerName = 'hono-rate-limiter' | 'object-limiter' | 'rate-limiter-flexible';
+
+/** Bundles peers with the packages that they are made of, one `NAME.js` each. */
+export function buildPeers(names: readonly PeerName[], outDir: string): void {
+  buildSync({
+    entryPoints: names.map((name) => join(PROJECT_ROOT, 'scripts', 'workers', 'peers', `${name}.ts`)),
+    outdir: outDir,
+    bundle: true,
+    format: 'esm',
+    target: 'es2024',
+    // Leaves out what a package says that it only needs in Node.
+    platform: 'browser',
+    external: ['cloudflare:*'],
+    minify: true,
+    logLevel: 'silent',
+  });
+}

@@ -16,10 +16,14 @@ import {
   UsageError,
 } from './command.ts';
 import { readRules } from './rules.ts';
+import { BESIDE_NAMES, type Beside } from './serve/beside.ts';
 import { portProblem } from './serve/ports.ts';
 import { portsOf, type ServerOptions, startServer } from './serve/server.ts';
 
 interface Flags extends Omit<ServerOptions, 'ruleset'> {
+  readonly baseline?: number;
+  readonly objectBaseline?: number;
+  readonly fieldsBaseline?: number;
   readonly rules?: string;
   readonly quiet?: boolean;
 }
@@ -32,6 +36,7 @@ await runCommand(async () => {
   const { rules, quiet, ...flags } = parseFlags();
   const options: ServerOptions = {
     ...flags,
+    beside: allBeside(flags),
     ruleset: rules === undefined ? undefined : await readRules(rules),
   };
   await refuseBadPlaces(options);
@@ -68,6 +73,17 @@ function parseFlags(): Flags {
       'also one that makes an object call that does nothing, then forwards',
       parsePort,
     )
+    .option(
+      '--fields-baseline <port>',
+      'also one that forwards and writes constant limit fields on the response',
+      parsePort,
+    )
+    .option(
+      '--beside <name=port>',
+      `also one of ${BESIDE_NAMES.join(', ')} (repeat it for more)`,
+      parseBeside,
+      [],
+    )
     .option('--state <folder>', 'durable storage (default: a temporary folder, removed at the end)')
     .option(
       '--faults <port>',
@@ -85,6 +101,28 @@ function parseGateways(text: string): number {
     throw new InvalidArgumentError(`a whole number from 1 to ${GATEWAYS_MAX} is needed.`);
   }
   return count;
+}
+
+function parseBeside(text: string, before: readonly Beside[]): readonly Beside[] {
+  const [name, port] = text.split('=');
+  const known = BESIDE_NAMES.find((candidate) => candidate === name);
+  if (known === undefined)
+    throw new InvalidArgumentError(`NAME=PORT, NAME being ${BESIDE_NAMES.join(', ')}.`);
+  return [...before, { name: known, port: parsePort(port ?? '') }];
+}
+
+/** The usual baselines have flags of their own. */
+function allBeside({ beside, baseline, objectBaseline, fieldsBaseline }: Flags): readonly Beside[] {
+  const named = [
+    { name: 'baseline', port: baseline },
+    { name: 'object-baseline', port: objectBaseline },
+    { name: 'fields-baseline', port: fieldsBaseline },
+  ] as const;
+  const asked = named.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]));
+  const all = [...beside, ...asked];
+  const repeated = all.find(({ name }, index) => all.findIndex((other) => other.name === name) !== index);
+  if (repeated !== undefined) throw new UsageError(`${repeated.name} is asked for twice`);
+  return all;
 }
 
 async function refuseBadPlaces(options: ServerOptions): Promise<void> {

@@ -5,13 +5,14 @@
  * objects of one `owner` service. Paths of modules are relative to the configuration file.
  */
 
+import { type Beside, besideService, besideWorkers } from './beside.ts';
+
 export interface ServeConfig {
   readonly compatibilityDate: string;
   readonly gatewayPorts: readonly number[];
   /** Absent: the demo origin, a Worker in the same process. */
   readonly originUrl?: URL | undefined;
-  readonly baselinePort?: number | undefined;
-  readonly objectBaselinePort?: number | undefined;
+  readonly beside: readonly Beside[];
   readonly faultsPort?: number | undefined;
   /** A compiled ruleset stands in `rules.json` and takes the place of the one in the bundle. */
   readonly ownRules: boolean;
@@ -26,13 +27,16 @@ export interface ServeConfig {
 const MODULES = {
   limiter: '(name = "src/index.ts", esModule = embed "index.js")',
   baseline: '(name = "baseline.js", esModule = embed "baseline.js")',
+  'hono-rate-limiter': '(name = "hono-rate-limiter.js", esModule = embed "hono-rate-limiter.js")',
+  'object-limiter': '(name = "object-limiter.js", esModule = embed "object-limiter.js")',
+  'rate-limiter-flexible': '(name = "rate-limiter-flexible.js", esModule = embed "rate-limiter-flexible.js")',
   'demo-origin': '(name = "demo-origin.js", esModule = embed "demo-origin.js")',
   'fault-control': '(name = "fault-control.js", esModule = embed "fault-control.js")',
   'fault-gateway': '(name = "scripts/workers/fault-gateway.ts", esModule = embed "fault-gateway.js")',
   'fault-owner': '(name = "scripts/workers/fault-owner.ts", esModule = embed "fault-owner.js")',
 } as const;
 
-interface WorkerConfig {
+export interface WorkerConfig {
   readonly name: string;
   /** The first is the main module. */
   readonly modules: readonly (keyof typeof MODULES)[];
@@ -50,7 +54,7 @@ export function workerdConfig(config: ServeConfig): string {
   const workers = [
     ...limiterWorkers(config),
     ...originWorkers(config),
-    ...baselineWorkers(config),
+    ...besideWorkers(config.beside, originBindings(config)),
     ...faultWorkers(config),
   ];
   const services = [
@@ -103,21 +107,6 @@ function originBindings(config: ServeConfig): string[] {
     : [`(name = "ORIGIN_URL", text = ${text(config.originUrl.href)})`];
 }
 
-function baselineWorkers(config: ServeConfig): WorkerConfig[] {
-  const bindings = originBindings(config);
-  const workers: WorkerConfig[] = [];
-  if (config.baselinePort !== undefined) workers.push({ name: 'baseline', modules: ['baseline'], bindings });
-  if (config.objectBaselinePort !== undefined) {
-    const nothing =
-      '(name = "NOTHING", durableObjectNamespace = (className = "Nothing", serviceName = "nothing"))';
-    workers.push(
-      { name: 'object-baseline', modules: ['baseline'], bindings: [nothing, ...bindings] },
-      { name: 'nothing', modules: ['baseline'], bindings: [], objectClass: 'Nothing' },
-    );
-  }
-  return workers;
-}
-
 function faultWorkers(config: ServeConfig): WorkerConfig[] {
   if (config.faultsPort === undefined) return [];
   const gateways = config.gatewayPorts.map(
@@ -129,11 +118,10 @@ function faultWorkers(config: ServeConfig): WorkerConfig[] {
 }
 
 function sockets(config: ServeConfig): SocketConfig[] {
-  const all = config.gatewayPorts.map((port, index) => ({ port, service: gatewayName(index) }));
-  if (config.baselinePort !== undefined) all.push({ port: config.baselinePort, service: 'baseline' });
-  if (config.objectBaselinePort !== undefined) {
-    all.push({ port: config.objectBaselinePort, service: 'object-baseline' });
-  }
+  const all = [
+    ...config.gatewayPorts.map((port, index) => ({ port, service: gatewayName(index) })),
+    ...config.beside.map(({ port, name }) => ({ port, service: besideService(name) })),
+  ];
   if (config.faultsPort !== undefined) all.push({ port: config.faultsPort, service: 'fault-control' });
   return all;
 }

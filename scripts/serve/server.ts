@@ -7,7 +7,15 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Ruleset } from '../../src/policy/ruleset.ts';
-import { buildHelpers, compatibilityDate, type HelperName, makeBundle } from '../bundle.ts';
+import {
+  buildHelpers,
+  buildPeers,
+  compatibilityDate,
+  type HelperName,
+  makeBundle,
+  type PeerName,
+} from '../bundle.ts';
+import type { Beside } from './beside.ts';
 import { type ServeConfig, workerdConfig } from './config.ts';
 import { startWorkerd, type Workerd } from './workerd.ts';
 
@@ -20,14 +28,15 @@ const HELPERS: readonly HelperName[] = [
   'fault-owner',
 ];
 
+const PEERS: readonly PeerName[] = ['hono-rate-limiter', 'object-limiter', 'rate-limiter-flexible'];
+
 export interface ServerOptions {
   readonly port: number;
   readonly gateways: number;
   /** Absent: the ruleset in the bundle. */
   readonly ruleset?: Ruleset | undefined;
   readonly origin?: URL | undefined;
-  readonly baseline?: number | undefined;
-  readonly objectBaseline?: number | undefined;
+  readonly beside: readonly Beside[];
   readonly faults?: number | undefined;
   /** Absent: durable storage lives and dies with the server. */
   readonly state?: string | undefined;
@@ -35,9 +44,13 @@ export interface ServerOptions {
 
 /** Every port that a server with these options listens on. */
 export function portsOf(options: ServerOptions): number[] {
-  const gateways = Array.from({ length: options.gateways }, (_, index) => options.port + index);
-  const others = [options.baseline, options.objectBaseline, options.faults];
-  return [...gateways, ...others.filter((port) => port !== undefined)];
+  const beside = options.beside.map(({ port }) => port);
+  const faults = options.faults === undefined ? [] : [options.faults];
+  return [...gatewayPorts(options), ...beside, ...faults];
+}
+
+function gatewayPorts({ port, gateways }: ServerOptions): number[] {
+  return Array.from({ length: gateways }, (_, index) => port + index);
 }
 
 export interface ServerHooks {
@@ -70,15 +83,18 @@ async function writeConfig(options: ServerOptions, { folder, signal }: Workplace
   const configPath = join(folder, 'config.capnp');
   const config: ServeConfig = {
     compatibilityDate: await compatibilityDate(),
-    gatewayPorts: portsOf({ port: options.port, gateways: options.gateways }),
+    gatewayPorts: gatewayPorts(options),
     originUrl: options.origin,
-    baselinePort: options.baseline,
-    objectBaselinePort: options.objectBaseline,
+    beside: options.beside,
     faultsPort: options.faults,
     ownRules: options.ruleset !== undefined,
     stateDir,
   };
   buildHelpers(HELPERS, folder);
+  buildPeers(
+    PEERS.filter((peer) => options.beside.some(({ name }) => name === peer)),
+    folder,
+  );
   await Promise.all([
     mkdir(stateDir, { recursive: true }),
     makeBundle(folder, signal),

@@ -1,0 +1,81 @@
+/**
+ * The Workers that can stand beside the limiter in its process, in front of the same origin, so that a bench finds both on the same
+ * machine at the same time: baselines, and limiters of others.
+ */
+import type { PeerName } from '../bundle.ts';
+import type { WorkerConfig } from './config.ts';
+
+interface Kind {
+  readonly module: 'baseline' | 'demo-origin' | PeerName;
+  /** Switches of the baseline Worker, which says what they do. */
+  readonly does?: readonly ('FIELDS' | 'DENIES')[];
+  /** Its objects live in a Worker of their own, as the limiter's owners do. */
+  readonly objects?: { readonly binding: string; readonly className: string };
+}
+
+const NOTHING = { binding: 'NOTHING', className: 'Nothing' };
+
+const KINDS = {
+  baseline: { module: 'baseline' },
+  'object-baseline': { module: 'baseline', objects: NOTHING },
+  'fields-baseline': { module: 'baseline', does: ['FIELDS'] },
+  'object-fields-baseline': { module: 'baseline', objects: NOTHING, does: ['FIELDS'] },
+  'denial-baseline': { module: 'baseline', does: ['DENIES'] },
+  'hono-rate-limiter': { module: 'hono-rate-limiter' },
+  'object-limiter': {
+    module: 'object-limiter',
+    objects: { binding: 'LIMITERS', className: 'ObjectLimiter' },
+  },
+  'rate-limiter-flexible': { module: 'rate-limiter-flexible' },
+  /** An origin of its own, for servers outside that forward to one. */
+  'demo-origin': { module: 'demo-origin' },
+} as const satisfies Readonly<Record<string, Kind>>;
+
+export type BesideName = keyof typeof KINDS;
+
+export const BESIDE_NAMES = Object.keys(KINDS) as readonly BesideName[];
+
+export interface Beside {
+  readonly name: BesideName;
+  readonly port: number;
+}
+
+/** The Worker that answers on this port is named `besideService(name)`. */
+export function besideWorkers(
+  beside: readonly Beside[],
+  originBindings: readonly string[],
+): readonly WorkerConfig[] {
+  const kinds = beside.map(({ name }): [BesideName, Kind] => [name, KINDS[name]]);
+  const workers = kinds.map(([name, { module, does = [], objects }]) => ({
+    name: besideService(name),
+    modules: [module],
+    bindings: [
+      ...originBindings,
+      ...does.map((what) => `(name = "${what}", text = "true")`),
+      ...(objects === undefined ? [] : [objectsBinding(objects)]),
+    ],
+  }));
+  const holders = new Map(
+    kinds.flatMap(([, { module, objects }]) =>
+      objects === undefined ? [] : [[objects.className, objectsWorker(module, objects.className)]],
+    ),
+  );
+  return [...workers, ...holders.values()];
+}
+
+export function besideService(name: BesideName): string {
+  return `beside-${name}`;
+}
+
+function objectsBinding({ binding, className }: NonNullable<Kind['objects']>): string {
+  const service = objectsService(className);
+  return `(name = "${binding}", durableObjectNamespace = (className = "${className}", serviceName = "${service}"))`;
+}
+
+function objectsWorker(module: Kind['module'], className: string): WorkerConfig {
+  return { name: objectsService(className), modules: [module], bindings: [], objectClass: className };
+}
+
+function objectsService(className: string): string {
+  return `objects-${className}`;
+}

@@ -1,0 +1,20 @@
+/** `hono-rate-limiter` with its own memory store, in front of the origin. */
+import { Hono, type MiddlewareHandler } from 'hono';
+import { rateLimiter } from 'hono-rate-limiter';
+import { callerOf, type PeerEnv, QUOTA, WINDOW_MS } from './limit.ts';
+
+/** Made by the first request: the store starts a timer, which a Worker may only do inside a handler. */
+let limit: MiddlewareHandler<{ Bindings: PeerEnv }> | undefined;
+
+const app = new Hono<{ Bindings: PeerEnv }>();
+app.use((context, next) => {
+  limit ??= rateLimiter({
+    windowMs: WINDOW_MS,
+    limit: QUOTA,
+    keyGenerator: ({ req }) => callerOf(req.raw),
+  });
+  return limit(context, next);
+});
+app.all('*', (context) => context.env.ORIGIN.fetch(context.req.raw));
+
+export default app;
