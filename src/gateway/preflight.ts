@@ -38,6 +38,7 @@ export function preflightMatch(match: Match, facts: Facts, builtIn: Matcher): Ma
   return {
     ...match,
     cost: 1,
+    estimate: undefined,
     shadow: [],
     enforced: flood.length > 0 ? flood : builtIn.match(facts).enforced,
   };

@@ -4,13 +4,14 @@
  * Pure and total: whatever the tree is, the result is a ruleset with warnings, or every error at once, each with its place. Nothing
  * is half accepted.
  */
+import { countsSlots } from '../core/decision.ts';
 import { canonicalMethod, HEAD_IS_GET, isHead } from './attributes.ts';
 import { compileDescriptors, type PlacedRule } from './compile-descriptors.ts';
 import { compileAttributes, compileCors, compileIdentity, type Sha256 } from './compile-identity.ts';
 import { formatPath, type Path, type Problem, type Report } from './problem.ts';
 import { compareRoutes, mustParse, parseRoutePattern } from './route-pattern.ts';
 import { type CostRule, type Identity, RULESET_FORMAT, type Rule, type Ruleset } from './ruleset.ts';
-import { costSchema, fileSchema, isMap, read } from './schema.ts';
+import { COST_MAX, type CostNode, costSchema, fileSchema, isMap, read } from './schema.ts';
 import { warningsOf } from './warnings.ts';
 
 export type { Sha256 } from './compile-identity.ts';
@@ -96,10 +97,26 @@ function compileCosts(raw: readonly unknown[], error: Report): readonly CostRule
     costs.push({
       ...(route === undefined ? {} : { route: route.pattern.text }),
       ...(method === undefined ? {} : { method }),
-      cost: fields.cost,
+      ...unitsOf(fields, (path, message) => error([...at, ...path], message)),
     });
   }
   return costs;
+}
+
+/** A cost that is known beforehand, or an estimate and where to learn better. */
+function unitsOf(
+  { cost, reserve, cost_header: header, default: defaultCost }: CostNode,
+  report: Report,
+): Pick<CostRule, 'cost' | 'estimate'> {
+  if (cost !== undefined && reserve !== undefined)
+    report(['reserve'], 'stands beside "cost": write one of them');
+  if (reserve !== undefined)
+    return { cost: reserve, estimate: { ...(header && { header }), defaultCost: defaultCost ?? reserve } };
+  if (cost === undefined)
+    report(['cost'], `is required: a whole number from 0 to ${COST_MAX} (or "reserve")`);
+  if (header !== undefined) report(['cost_header'], 'has no meaning without "reserve"');
+  if (defaultCost !== undefined) report(['default'], 'has no meaning without "reserve"');
+  return { cost: cost ?? 0 };
 }
 
 /** Every pattern that the file names, once, the most specific first; equals in the order of the file. */
@@ -127,7 +144,8 @@ function checkUnknownKeys(identity: Identity, placed: readonly PlacedRule[], err
     return (
       coversUnknown &&
       !rule.shadow &&
-      !rule.unlimited &&
+      rule.limit !== undefined &&
+      !countsSlots(rule.limit) &&
       rule.per.length === 1 &&
       rule.per[0] === 'remote_address'
     );

@@ -7,7 +7,9 @@
 import { compareRoutes, mustParse } from './route-pattern.ts';
 import type { CostRule } from './ruleset.ts';
 
-export const DEFAULT_COST = 1;
+const DEFAULT: Units = { cost: 1 };
+
+type Units = Pick<CostRule, 'cost' | 'estimate'>;
 
 /** Entries in the order in which they are to be tried. */
 export function sortCosts(costs: readonly CostRule[]): readonly CostRule[] {
@@ -22,12 +24,12 @@ export function costOf(
   sorted: readonly CostRule[],
   routes: readonly string[],
   method: string | undefined,
-): number {
-  for (const { route, method: wanted, cost } of sorted) {
-    if (route !== undefined && !routes.includes(route)) continue;
-    if (wanted === undefined || wanted === method) return cost;
+): Units {
+  for (const rule of sorted) {
+    if (rule.route !== undefined && !routes.includes(rule.route)) continue;
+    if (rule.method === undefined || rule.method === method) return rule;
   }
-  return DEFAULT_COST;
+  return DEFAULT;
 }
 
 function compareRoute(a: string | undefined, b: string | undefined): number {

@@ -4,6 +4,7 @@
  *
  * Plain data for a command or an API to print. It asks the same matcher that decides requests, so it cannot tell another story.
  */
+import { countsSlots } from '../core/decision.ts';
 import type { OwnerRef, Pairs } from './counter.ts';
 import type { Contest, Facts, Matcher } from './match.ts';
 import type { Rule, RuleNode } from './ruleset.ts';
@@ -80,6 +81,7 @@ function nodeTitle(node: RuleNode): string {
 
 function numbersOf({ limit }: Rule): string {
   if (limit === undefined) return 'unlimited';
+  if (countsSlots(limit)) return `${limit.quota} at once, slots of ${windowTitle(limit.windowMs)}`;
   const burst = limit.burst === limit.quota ? '' : `, burst ${limit.burst}`;
   const algorithm = limit.algorithm === 'token_bucket' ? '' : `, ${limit.algorithm}`;
   return `${limit.quota} per ${windowTitle(limit.windowMs)}${burst}${algorithm}`;

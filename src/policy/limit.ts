@@ -18,11 +18,14 @@ const UNITS_PER_SECOND_MAX = 1_000_000;
 /** A log keeps one entry for each request of a window: 10,000 of 16 bytes are 160 KB a counter. */
 const LOG_QUOTA_MAX = 10_000;
 
-const NUMBER_FIELDS = ['unit', 'window', 'requests_per_unit', 'algorithm', 'burst', 'max_delay'] as const;
+/** Twice the time that most clients wait for an answer; a stream that takes longer renews its slot. */
+const DEFAULT_SLOT_SECONDS = 30;
+
+const RATE_FIELDS = ['unit', 'window', 'requests_per_unit', 'burst', 'max_delay'] as const;
+const SLOT_FIELDS = ['max_in_flight', 'slot_seconds'] as const;
+const NUMBER_FIELDS = ['algorithm', ...RATE_FIELDS, ...SLOT_FIELDS] as const;
 
 const NOT_YET = {
-  max_in_flight: 'concurrency limits',
-  slot_seconds: 'concurrency limits',
   start_credit: 'regional limits',
   region_weights: 'regional limits',
 } as const;
@@ -30,7 +33,6 @@ const NOT_YET = {
 /** Reports every field that a later version will have. True when there was any. */
 export function reportNotYet(node: RateLimitNode, report: Report): boolean {
   const found: [string, string][] = [];
-  if (node.algorithm === 'concurrency') found.push(['algorithm', 'concurrency limits']);
   if (node.scope === 'regional') found.push(['scope', 'regional limits']);
   for (const [field, feature] of Object.entries(NOT_YET)) {
     if (node[field as keyof typeof NOT_YET] !== undefined) found.push([field, feature]);
@@ -47,11 +49,14 @@ export function limitOf(node: RateLimitNode, report: Report): Limit | undefined 
     return undefined;
   }
   const algorithm = node.algorithm ?? 'token_bucket';
+  if (algorithm === 'concurrency') return slotLimitOf(node, report);
+  for (const field of SLOT_FIELDS)
+    if (node[field] !== undefined) report([field], 'belongs to "algorithm: concurrency"');
   const windowMs = windowOf(node, report);
   const quota = node.requests_per_unit;
   if (quota === undefined)
     report(['requests_per_unit'], 'is required: a whole number from 0 (or "unlimited: true")');
-  if (windowMs === undefined || quota === undefined || algorithm === 'concurrency') return undefined;
+  if (windowMs === undefined || quota === undefined) return undefined;
   const limit: Limit = {
     algorithm,
     quota,
@@ -60,6 +65,29 @@ export function limitOf(node: RateLimitNode, report: Report): Limit | undefined 
     maxDelayMs: algorithm === 'leaky_bucket' ? (node.max_delay ?? DEFAULT_MAX_DELAY_MS) : 0,
   };
   return checkNumbers(node, limit, report) ? limit : undefined;
+}
+
+/** How many at once, and for how long a slot is held that nobody renews. */
+function slotLimitOf(node: RateLimitNode, report: Report): Limit | undefined {
+  const problems: [string, string][] = [];
+  for (const field of RATE_FIELDS) {
+    if (node[field] !== undefined)
+      problems.push([
+        field,
+        'has no meaning for concurrency, which counts requests in progress: write "max_in_flight"',
+      ]);
+  }
+  if (node.scope === 'local')
+    problems.push(['algorithm', 'cannot be concurrency with "scope: local", which takes token_bucket only']);
+  if (node.consistency === 'leased')
+    problems.push(['consistency', 'cannot be leased: a slot is taken from its owner by each request']);
+  const quota = node.max_in_flight;
+  if (quota === undefined)
+    problems.push(['max_in_flight', 'is required: how many requests may be in progress at once']);
+  for (const [field, message] of problems) report([field], message);
+  if (quota === undefined || problems.length > 0) return undefined;
+  const windowMs = (node.slot_seconds ?? DEFAULT_SLOT_SECONDS) * 1000;
+  return { algorithm: 'concurrency', quota, windowMs, burst: quota, maxDelayMs: 0 };
 }
 
 function windowOf(node: RateLimitNode, report: Report): number | undefined {

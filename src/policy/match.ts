@@ -13,7 +13,7 @@ import { counterId, ownerOf, type Pairs, rulePrefix, type Winner } from './count
 import { compileGlob } from './glob.ts';
 import { type Facts, type Pair, RequestView } from './request-view.ts';
 import { type RouteTable, routeTable } from './route-pattern.ts';
-import type { CostRule, Rule, RuleNode, Ruleset } from './ruleset.ts';
+import type { CostRule, Estimate, Rule, RuleNode, Ruleset } from './ruleset.ts';
 import { breakTie, compareStatic, type Placed, place } from './specificity.ts';
 
 export type { Facts } from './request-view.ts';
@@ -23,6 +23,8 @@ export interface Match {
   readonly enforced: readonly Winner[];
   readonly shadow: readonly Winner[];
   readonly cost: number;
+  /** Where the cost is an estimate: how to learn better. */
+  readonly estimate: Estimate | undefined;
   /** The most specific pattern of the file that the path matches. */
   readonly route: string | undefined;
   /** No rule at all matched: neither enforced, nor shadow, nor unlimited. */
@@ -88,8 +90,8 @@ export class Matcher {
       unmatched = false;
       if (!ready.rule.unlimited) (competition.shadow ? shadow : enforced).push(this.#count(ready, view));
     }
-    const cost = costOf(this.#costs, view.routes, view.method);
-    return { enforced, shadow, cost, route: view.routes[0], unmatched };
+    const { cost, estimate } = costOf(this.#costs, view.routes, view.method);
+    return { enforced, shadow, cost, estimate, route: view.routes[0], unmatched };
   }
 
   /** What `match` decides, with everything that it weighed: for explaining, not for the way of a request. */

@@ -78,7 +78,17 @@ export type RuleNode =
 export interface CostRule {
   readonly route?: string;
   readonly method?: string;
+  /** Whole units, charged with the decision. */
   readonly cost: number;
+  /** The cost is an estimate, to be corrected when the response tells it. */
+  readonly estimate?: Estimate;
+}
+
+export interface Estimate {
+  /** The response header that tells the cost; where there is none, the Worker's own code does. */
+  readonly header?: string;
+  /** What a request costs that does not tell, or tells nonsense. */
+  readonly defaultCost: number;
 }
 
 /**

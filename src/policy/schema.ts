@@ -18,6 +18,15 @@ const MS_PER: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
+/** An owner copies its list of slots to take one, and stores it as one row: 5,000 of them, doubled by an outage, are 600 KB. */
+const IN_FLIGHT_MAX = 5_000;
+
+/** A slot whose holder has died is missing for so long; an hour of that is more than anybody wants. */
+const SLOT_SECONDS_MAX = 3_600;
+
+/** The most that one request may cost. */
+export const COST_MAX = 1_000_000;
+
 /** A month is 30 days and a year 365: a window has one length, which is the one that responses state. */
 export const UNIT_MS = {
   second: 1000,
@@ -90,7 +99,7 @@ const printable = field('1 to 128 characters of printable ASCII', (input) => {
 });
 
 /** RFC 9110: the name of a header field. */
-const headerName = field('the name of a request header', (input) => {
+const headerName = field('the name of a header', (input) => {
   return typeof input === 'string' && /^[!#$%&'*+\-.^_`|~\w]+$/.test(input) ? input.toLowerCase() : undefined;
 });
 
@@ -160,10 +169,14 @@ export const rateLimitSchema = z.strictObject({
   unit: choice(Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[]).optional(),
   window: duration.optional(),
   requests_per_unit: whole(0, 1_000_000_000).optional(),
-  algorithm: choice(
-    ['token_bucket', 'leaky_bucket', 'fixed_window', 'sliding_window', 'sliding_log'],
-    ['concurrency'],
-  ).optional(),
+  algorithm: choice([
+    'token_bucket',
+    'leaky_bucket',
+    'fixed_window',
+    'sliding_window',
+    'sliding_log',
+    'concurrency',
+  ]).optional(),
   burst: whole(1, 1_000_000_000).optional(),
   max_delay: duration.optional(),
   policy: printable.optional(),
@@ -176,8 +189,8 @@ export const rateLimitSchema = z.strictObject({
   blind_share: field('a share above 0 and at most 1', (input) => {
     return typeof input === 'number' && input > 0 && input <= 1 ? input : undefined;
   }).optional(),
-  max_in_flight: z.unknown().optional(),
-  slot_seconds: z.unknown().optional(),
+  max_in_flight: whole(0, IN_FLIGHT_MAX).optional(),
+  slot_seconds: whole(1, SLOT_SECONDS_MAX).optional(),
   start_credit: z.unknown().optional(),
   region_weights: z.unknown().optional(),
 });
@@ -187,8 +200,13 @@ export type RateLimitNode = z.output<typeof rateLimitSchema>;
 export const costSchema = z.strictObject({
   route: text.optional(),
   method: text.optional(),
-  cost: whole(0, 1_000_000),
+  cost: whole(0, COST_MAX).optional(),
+  reserve: whole(1, COST_MAX).optional(),
+  cost_header: headerName.optional(),
+  default: whole(0, COST_MAX).optional(),
 });
+
+export type CostNode = z.output<typeof costSchema>;
 
 export const elements = { keyLocation, origin, text };
 

@@ -4,6 +4,7 @@
  * Most warnings come from asking the matcher itself. A *witness* of a rule is a request that holds what the rule asks for and little
  * else; more attributes never undo a match, so a rule that loses every witness of its own to others loses everywhere.
  */
+import { countsSlots } from '../core/decision.ts';
 import { fillNetwork, parseNetwork } from './address.ts';
 import type { PlacedRule } from './compile-descriptors.ts';
 import { type Facts, Matcher } from './match.ts';
@@ -168,7 +169,8 @@ function tooSmallToLease({ rule, at }: PlacedRule): readonly Problem[] {
 }
 
 function fallbackAboveLimit({ rule, at }: PlacedRule): readonly Problem[] {
-  if (rule.scope === 'local' || rule.unlimited || rule.failureMode === 'closed') return [];
+  if (rule.scope === 'local' || rule.limit === undefined || rule.failureMode === 'closed') return [];
+  if (countsSlots(rule.limit)) return [];
   const share = rule.blindShare * FALLBACK_MARGIN;
   if (share <= 1) return [];
   const message = `lets a single isolate admit ${share.toFixed(2)} times the limit while its owner is away (blind_share x ${FALLBACK_MARGIN})`;
@@ -185,6 +187,7 @@ function narrowFloodTier(
   placed: readonly PlacedRule[],
 ): readonly Problem[] {
   if (rule.scope === 'local' || rule.shadow || rule.limit === undefined || !countsOneCaller(rule)) return [];
+  if (countsSlots(rule.limit)) return [];
   const rate = rule.limit.quota / rule.limit.windowMs;
   const shields = new Set<Rule>();
   for (const facts of witnesses(matcher.ruleset, rule)) {

@@ -108,6 +108,40 @@ describe('notations that mean the same', () => {
     expect(limitOf('{ unit: second, requests_per_unit: 5 }')?.maxDelayMs).toBe(0);
   });
 
+  test.each([
+    [
+      'a slot lasts half a minute unless it is said',
+      '{ algorithm: concurrency, max_in_flight: 5 }',
+      5,
+      30_000,
+    ],
+    ['and as long as it says', '{ algorithm: Concurrency, max_in_flight: 5, slot_seconds: 2 }', 5, 2_000],
+    ['none at once denies everything', '{ algorithm: concurrency, max_in_flight: 0 }', 0, 30_000],
+  ])('concurrency: %s', (_, fields, quota, windowMs) => {
+    expect(limitOf(fields)).toEqual({
+      algorithm: 'concurrency',
+      quota,
+      windowMs,
+      burst: quota,
+      maxDelayMs: 0,
+    });
+  });
+
+  test.each([
+    ['{ route: /a, reserve: 9 }', { cost: 9, estimate: { defaultCost: 9 } }],
+    ['{ route: /a, reserve: 9, default: 0 }', { cost: 9, estimate: { defaultCost: 0 } }],
+    [
+      '{ route: /a, reserve: 9, cost_header: X-Used }',
+      { cost: 9, estimate: { header: 'x-used', defaultCost: 9 } },
+    ],
+    ['{ route: /a, cost: 9 }', { cost: 9 }],
+  ])('costs: [%s]', (entry, expected) => {
+    const rule = '  - { key: tier, rate_limit: { unit: minute, requests_per_unit: 10 } }';
+    expect(rulesetFrom(withDescriptors(rule, `costs: [${entry}]`)).costs).toEqual([
+      { route: '/a', ...expected },
+    ]);
+  });
+
   test.each(['leased', 'auto', 'strict'])('consistency: %s is kept', (consistency) => {
     const yaml = withDescriptors(
       `  - { key: org, rate_limit: { unit: second, requests_per_unit: 9, consistency: ${consistency} } }`,
@@ -221,6 +255,9 @@ describe('where a policy or a key is named', () => {
     expect(accepts(rule('key: tier, value: premium', ', per: [remote_address]'))).toBe(false);
     expect(accepts(rule('key: remote_address, value: 10.0.0.0/8'))).toBe(false);
     expect(accepts('  - { key: remote_address, rate_limit: { unlimited: true } }')).toBe(false);
+    // So many at once are still any number of keys, one after the other.
+    const slots = '{ algorithm: concurrency, max_in_flight: 5 }';
+    expect(accepts(`  - { key: remote_address, rate_limit: ${slots} }`)).toBe(false);
   });
 });
 

@@ -446,7 +446,8 @@ describe('what else a match says', () => {
   - { route: "/v1/*", cost: 3 }
   - { route: /v1/search, cost: 4 }
   - { route: /v1/search, method: GET, cost: 10 }
-  - { route: /free, cost: 0 }`,
+  - { route: /free, cost: 0 }
+  - { route: /guess, reserve: 7, cost_header: x-used, default: 5 }`,
     ),
   );
 
@@ -460,6 +461,12 @@ describe('what else a match says', () => {
     ['/else', 'GET', 1],
   ])('%s %s costs by the most specific entry', (path, method, cost) => {
     expect(matcher.match(factsOf({}, path, method)).cost).toBe(cost);
+  });
+
+  test('a cost that is an estimate says where to learn better', () => {
+    const { cost, estimate } = matcher.match(factsOf({}, '/guess'));
+    expect({ cost, estimate }).toEqual({ cost: 7, estimate: { header: 'x-used', defaultCost: 5 } });
+    expect(matcher.match(factsOf({}, '/free')).estimate).toBeUndefined();
   });
 
   test('the most specific pattern is the route', () => {

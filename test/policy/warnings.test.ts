@@ -172,3 +172,9 @@ test.each([
   const found = warned(`  - { key: tier, rate_limit: { ${LIMIT}, ${fields} } }`);
   expect(found.filter((line) => line.includes('times the limit'))).toHaveLength(count);
 });
+
+test('a concurrency limit has no rate, so nothing is warned of that compares rates', () => {
+  const slots = '{ algorithm: concurrency, max_in_flight: 900, policy: slots, blind_share: 1 }';
+  const flood = `  - { key: remote_address, rate_limit: { ${LIMIT}, policy: flood, scope: local } }`;
+  expect(warned(`  - { key: remote_address, rate_limit: ${slots} }\n${flood}`)).toEqual([]);
+});
