@@ -22,6 +22,14 @@ export const BARS: readonly Bar[] = [
   },
   { figure: 'flood.of_baseline', atLeast: 1.5, why: 'a denied request is cheaper than a forwarded one' },
   { figure: 'flood.owner_calls', atMost: 5, why: 'a denied flood stays in the isolate' },
+  {
+    figure: 'hot.of_baseline',
+    atLeast: 0.9,
+    why: 'a hot key is spent in the isolate, at the price of a local rule',
+  },
+  { figure: 'hot.owner_calls', atMost: 20, why: 'the owner of a hot key is asked seldom' },
+  { figure: 'hot.admitted_of_ideal', atLeast: 0.99, why: 'what is lent is used and not lost' },
+  { figure: 'hot.admitted_of_ideal', atMost: 1, why: 'gateways that share a limit stay within it' },
   { figure: 'wait.local_p50', atMost: 1, why: 'the promise of added wait' },
   { figure: 'wait.local_p99', atMost: 2, why: 'the promise of added wait' },
   { figure: 'wait.strict_p50', atMost: 1, why: 'the promise of added wait, owner near' },
@@ -32,6 +40,10 @@ export const BARS: readonly Bar[] = [
 
 export function holds(bar: Bar, value: number): boolean {
   return 'atLeast' in bar ? value >= bar.atLeast : value <= bar.atMost;
+}
+
+export function barsOf(figure: string): readonly Bar[] {
+  return BARS.filter((bar) => bar.figure === figure);
 }
 
 export function describeBar(bar: Bar): string {

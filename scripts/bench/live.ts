@@ -1,6 +1,7 @@
 /** What the measurements on `serve` share: a server with its baselines, loads that are checked, and rounds that alternate. */
 import { join } from 'node:path';
 import { FailureError, PROJECT_ROOT } from '../command.ts';
+import type { BesideName } from '../serve/beside.ts';
 import { startServe } from '../serve/child.ts';
 import { freePorts } from '../serve/ports.ts';
 import { rawRequest } from './connection.ts';
@@ -21,51 +22,68 @@ export const WARM_UP_SECONDS = 2;
 /** The callers that the bench's rule files know, `k_bench_00` to `k_bench_15`. */
 const KEYS = Array.from({ length: 16 }, (_, index) => `k_bench_${String(index).padStart(2, '0')}`);
 
-export const MANY_CALLERS = KEYS.map(requestOf);
-export const ONE_CALLER = [requestOf(KEYS[0]!)];
+export const MANY_CALLERS = manyCallers('/v1/items/42');
+export const ONE_CALLER = oneCaller(0);
 
-function requestOf(key: string): Buffer {
+/** The request of one of the sixteen: measurements that must not meet in an owner have a caller each. */
+export function oneCaller(index: number): readonly Buffer[] {
+  return [MANY_CALLERS[index]!];
+}
+
+export function manyCallers(path: string): readonly Buffer[] {
+  return KEYS.map((key) => requestOf(key, path));
+}
+
+function requestOf(key: string, path: string): Buffer {
   return rawRequest({
-    path: '/v1/items/42',
+    path,
     headers: { 'x-api-key': key, 'cf-connecting-ip': '192.0.2.1', 'user-agent': 'bench' },
   });
 }
 
-export interface LivePorts {
-  readonly limiter: number;
-  readonly baseline: number;
-  readonly objectBaseline: number;
+export interface LivePorts<Name extends BesideName> {
+  readonly gateways: readonly number[];
+  readonly beside: Readonly<Record<Name, number>>;
+  /** The test control; nothing listens there unless calls are counted. */
   readonly faults: number;
 }
 
-export interface LiveOptions {
+export interface LiveOptions<Name extends BesideName> {
   /** A file of `scripts/bench/rules`. */
-  readonly rules: 'local-only' | 'strict' | 'flood';
+  readonly rules: 'local-only' | 'strict' | 'flood' | 'hot' | 'hot-limit' | 'peers';
+  readonly gateways?: number;
+  readonly beside?: readonly Name[];
   /** With the test control, which counts owner calls and costs a little: not for measurements of speed. */
   readonly counted?: boolean;
 }
 
-export async function withServe<T>(
-  { rules, counted }: LiveOptions,
-  work: (ports: LivePorts) => Promise<T>,
+export async function withServe<T, Name extends BesideName = never>(
+  { rules, gateways = 1, beside = [], counted }: LiveOptions<Name>,
+  work: (ports: LivePorts<Name>) => Promise<T>,
 ): Promise<T> {
-  const first = await freePorts(4);
-  const ports = { limiter: first, baseline: first + 1, objectBaseline: first + 2, faults: first + 3 };
+  const first = await freePorts(gateways + beside.length + 1);
+  const besidePorts = beside.map((name, index) => [name, first + gateways + index] as const);
+  const faults = first + gateways + beside.length;
   const server = await startServe(
-    ...['--port', String(ports.limiter), '--baseline', String(ports.baseline)],
-    ...['--object-baseline', String(ports.objectBaseline)],
+    ...['--port', String(first), '--gateways', String(gateways)],
     ...['--rules', join(PROJECT_ROOT, 'scripts', 'bench', 'rules', `${rules}.yaml`)],
-    ...(counted ? ['--faults', String(ports.faults)] : []),
+    ...besidePorts.flatMap(([name, port]) => ['--beside', `${name}=${port}`]),
+    ...(counted ? ['--faults', String(faults)] : []),
   );
   try {
-    return await work(ports);
+    return await work({
+      gateways: Array.from({ length: gateways }, (_, index) => first + index),
+      beside: Object.fromEntries(besidePorts) as Record<Name, number>,
+      faults,
+    });
   } finally {
     await server.stop();
   }
 }
 
 export interface Contender {
-  readonly port: number;
+  /** The load is spread over them evenly. */
+  readonly ports: readonly number[];
   readonly requests: readonly Buffer[];
   /** What nearly every response must be: a measurement of errors measures nothing. */
   readonly status: number;
@@ -78,13 +96,14 @@ export interface Contender {
 export async function alternate<Name extends string>(
   contenders: Readonly<Record<Name, Contender>>,
   progress: (line: string) => void,
+  { slices: sliceCount = SLICES } = {},
 ): Promise<Record<Name, number[]>> {
   const names = Object.keys(contenders) as Name[];
   const rates = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
   for (const name of names) await checkedLoad(contenders[name], WARM_UP_SECONDS, { warmUp: true });
   for (let round = 0; round < ROUNDS; round += 1) {
     const slices = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
-    for (let slice = 0; slice < SLICES; slice += 1) {
+    for (let slice = 0; slice < sliceCount; slice += 1) {
       for (const name of slice % 2 === 0 ? names : names.toReversed()) {
         slices[name].push((await checkedLoad(contenders[name], SLICE_SECONDS)).requestsPerSecond);
       }
@@ -101,11 +120,11 @@ export async function alternate<Name extends string>(
 const OTHER_SHARE_MAX = 0.01;
 
 export async function checkedLoad(
-  { port, requests, status }: Contender,
+  { ports, requests, status }: Contender,
   seconds: number,
   { warmUp = false } = {},
 ): Promise<FullLoadResult> {
-  const result = await fullLoad({ port, connections: CONNECTIONS, seconds, requests });
+  const result = await fullLoad({ ports, connections: CONNECTIONS, seconds, requests });
   if (!warmUp) expectStatus(result.statuses, status);
   return result;
 }
@@ -120,4 +139,33 @@ export function expectStatus(statuses: ReadonlyMap<number, number>, expected: nu
 
 export function ratios(of: readonly number[], to: readonly number[]): number[] {
   return of.map((value, round) => value / to[round]!);
+}
+
+/** A count hardly varies: three show that, and that the calls do not grow with time. */
+const COUNT_ROUNDS = 3;
+const COUNT_SECONDS = 2;
+
+export interface CountOptions {
+  /** Where the server's test control listens. */
+  readonly faults: number;
+  readonly progress: (line: string) => void;
+}
+
+/** Owner calls for each thousand requests of a server that counts them, after a warm-up. */
+export async function ownerCallsPerThousand(
+  contender: Contender,
+  { faults, progress }: CountOptions,
+): Promise<number[]> {
+  const counts = `http://127.0.0.1:${faults}/counts`;
+  await checkedLoad(contender, WARM_UP_SECONDS, { warmUp: true });
+  const values: number[] = [];
+  for (let round = 0; round < COUNT_ROUNDS; round += 1) {
+    await fetch(counts, { method: 'DELETE' });
+    const { statuses } = await checkedLoad(contender, COUNT_SECONDS);
+    const { ownerCalls } = (await (await fetch(counts)).json()) as { ownerCalls: number };
+    const requests = [...statuses.values()].reduce((sum, count) => sum + count, 0);
+    values.push((ownerCalls / requests) * 1_000);
+    progress(`count ${round + 1}: ${ownerCalls} owner calls for ${requests} requests`);
+  }
+  return values;
 }

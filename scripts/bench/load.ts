@@ -6,7 +6,8 @@ import { FailureError } from '../command.ts';
 import { Connection } from './connection.ts';
 
 export interface FullLoadOptions {
-  readonly port: number;
+  /** The connections are dealt out to them in turn. */
+  readonly ports: readonly number[];
   readonly connections: number;
   readonly seconds: number;
   /** Sent in turn. */
@@ -20,7 +21,7 @@ export interface FullLoadResult {
 }
 
 export async function fullLoad({
-  port,
+  ports,
   connections,
   seconds,
   requests,
@@ -36,7 +37,7 @@ export async function fullLoad({
       keepBusy(connection, done);
     });
   };
-  await onConnections({ port, count: connections, seconds }, (opened) =>
+  await onConnections({ ports, count: connections, seconds }, (opened) =>
     Promise.all(opened.map((connection) => new Promise<void>((done) => keepBusy(connection, done)))),
   );
   const total = [...statuses.values()].reduce((sum, count) => sum + count, 0);
@@ -52,10 +53,13 @@ export interface SteadyLoadOptions {
   readonly requests: readonly Buffer[];
 }
 
-/** Waits in milliseconds, in order of arrival of the responses. */
 export interface SteadyLoadResult {
+  /** In order of arrival of the responses. */
   readonly waitsMs: readonly number[];
   readonly statuses: ReadonlyMap<number, number>;
+  /** When the first request was sent and the last response was here, by `performance.now()`. */
+  readonly firstSentMs: number;
+  readonly lastReceivedMs: number;
 }
 
 /**
@@ -70,7 +74,7 @@ export async function steadyLoad(options: SteadyLoadOptions): Promise<SteadyLoad
   const startWhenOpen = Promise.withResolvers<void>();
   let waiting = ports.length;
   const results = ports.map((port, index) =>
-    onConnections({ port, count: connections, seconds }, (opened) => {
+    onConnections({ ports: [port], count: connections, seconds }, (opened) => {
       waiting -= 1;
       if (waiting === 0) startWhenOpen.resolve();
       return lanes[index]!.over(opened);
@@ -109,6 +113,7 @@ class Lane {
   readonly #finished = Promise.withResolvers<SteadyLoadResult>();
   #free: Connection[] = [];
   #given = 0;
+  #firstSentMs: number | undefined;
 
   constructor(requests: readonly Buffer[], total: number) {
     this.#requests = requests;
@@ -135,21 +140,31 @@ class Lane {
       const connection = this.#free.pop();
       if (connection === undefined) return;
       const dueMs = this.#dueMs.shift()!;
+      this.#firstSentMs ??= performance.now();
       connection.send(this.#requests[this.#waitsMs.length % this.#requests.length]!, (status) => {
-        this.#waitsMs.push(performance.now() - dueMs);
-        this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
+        this.#receive(status, dueMs);
         this.#free.push(connection);
         this.#send();
-        if (this.#waitsMs.length === this.#total) {
-          this.#finished.resolve({ waitsMs: this.#waitsMs, statuses: this.#statuses });
-        }
       });
     }
+  }
+
+  #receive(status: number, dueMs: number): void {
+    const nowMs = performance.now();
+    this.#waitsMs.push(nowMs - dueMs);
+    this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
+    if (this.#waitsMs.length < this.#total) return;
+    this.#finished.resolve({
+      waitsMs: this.#waitsMs,
+      statuses: this.#statuses,
+      firstSentMs: this.#firstSentMs ?? nowMs,
+      lastReceivedMs: nowMs,
+    });
   }
 }
 
 interface Connections {
-  readonly port: number;
+  readonly ports: readonly number[];
   readonly count: number;
   /** How long the work is meant to take. */
   readonly seconds: number;
@@ -160,13 +175,15 @@ const PATIENCE_SECONDS = 10;
 
 /** Opens the connections, works with them and closes them; fails as soon as one of them breaks, or when a response never comes. */
 async function onConnections<T>(
-  { port, count, seconds }: Connections,
+  { ports, count, seconds }: Connections,
   work: (opened: readonly Connection[]) => Promise<T>,
 ): Promise<T> {
   const broken = Promise.withResolvers<never>();
-  const open = () => Connection.open(port, broken.reject);
-  const opened = await Promise.all(Array.from({ length: count }, open));
-  const lost = new FailureError(`port ${port} left a request without an answer for ${PATIENCE_SECONDS} s`);
+  const open = (index: number) => Connection.open(ports[index % ports.length]!, broken.reject);
+  const opened = await Promise.all(Array.from({ length: count }, (_, index) => open(index)));
+  const lost = new FailureError(
+    `a request to port ${ports.join(' or ')} was left without an answer for ${PATIENCE_SECONDS} s`,
+  );
   const patience = setTimeout(() => broken.reject(lost), (seconds + PATIENCE_SECONDS) * 1_000);
   try {
     return await Promise.race([work(opened), broken.promise]);

@@ -1,6 +1,6 @@
 /** A run of the bench as a table for people and as JSON for programs. */
 import { availableParallelism, cpus } from 'node:os';
-import { BARS, type Bar, describeBar, holds } from './bars.ts';
+import { barsOf, describeBar, holds } from './bars.ts';
 import { type Figure, ROUNDS, type Summary, summary } from './figure.ts';
 
 export interface Row extends Summary {
@@ -16,8 +16,10 @@ export function rowsOf(figures: readonly Figure[]): Row[] {
 }
 
 function judged(figure: Figure): { bar?: string; holds?: boolean } {
-  const bar = BARS.find((candidate: Bar) => candidate.figure === figure.name);
-  return bar === undefined ? {} : { bar: describeBar(bar), holds: holds(bar, summary(figure).median) };
+  const bars = barsOf(figure.name);
+  if (bars.length === 0) return {};
+  const { median } = summary(figure);
+  return { bar: bars.map(describeBar).join(', '), holds: bars.every((bar) => holds(bar, median)) };
 }
 
 export function renderTable(rows: readonly Row[]): string {

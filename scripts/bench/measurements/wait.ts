@@ -20,10 +20,10 @@ export const wait: Measurement = {
 
 function added(rules: 'local-only' | 'strict', progress: (line: string) => void): Promise<Figure[]> {
   const name = rules === 'strict' ? 'strict' : 'local';
-  return withServe({ rules }, async (ports) => {
-    const both = [ports.baseline, ports.limiter];
+  return withServe({ rules, beside: ['baseline'] }, async ({ gateways, beside }) => {
+    const both = [beside.baseline, ...gateways];
     for (const port of both)
-      await checkedLoad({ port, requests: MANY_CALLERS, status: 200 }, WARM_UP_SECONDS);
+      await checkedLoad({ ports: [port], requests: MANY_CALLERS, status: 200 }, WARM_UP_SECONDS);
     const rounds: { p50: number; p99: number }[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const [baseline, limiter] = await steadyRound(both);

@@ -15,6 +15,10 @@ app.use((context, next) => {
   });
   return limit(context, next);
 });
-app.all('*', (context) => context.env.ORIGIN.fetch(context.req.raw));
+app.all('*', async (context) => {
+  const answer = await context.env.ORIGIN.fetch(context.req.raw);
+  // Made anew by Hono: the limiter's response fields are lost on one that it did not make.
+  return context.newResponse(answer.body, answer);
+});
 
 export default app;

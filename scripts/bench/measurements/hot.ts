@@ -1,0 +1,141 @@
+/**
+ * One key hotter than an object can answer for: what spending a lease costs beside forwarding, how seldom the owner is asked, and
+ * whether gateways that share the limit admit it all and no more.
+ *
+ * All gateways are isolates of one process, which runs them in turn: more of them do not make more throughput here, they only share
+ * the owner. Each number of gateways has a key of its own, so that none finds another's leases.
+ */
+import { FailureError } from '../../command.ts';
+import type { Figure, Measurement } from '../figure.ts';
+import { alternate, CONNECTIONS, oneCaller, ownerCallsPerThousand, ratios, withServe } from '../live.ts';
+import { type SteadyLoadResult, steadyLoad } from '../load.ts';
+import { mean } from '../statistics.ts';
+
+type Progress = (line: string) => void;
+
+const GATEWAYS_MAX = 8;
+
+/** One caller each for 1, 4 and 8 gateways. */
+const FEW_CALLER = oneCaller(1);
+const SOME_CALLER = oneCaller(4);
+const MANY_CALLER = oneCaller(8);
+
+/** Five contenders share the time of a round. */
+const SLICES = 6;
+
+export const hot: Measurement = {
+  name: 'hot',
+  about:
+    'one hot key on leases, 1, 4 and 8 gateways: speed against bare forwarding, owner calls, admitted of ideal',
+  run: async (progress) => [
+    ...(await speed(progress)),
+    ...(await ownerCalls(progress)),
+    ...(await admitted(progress)),
+  ],
+};
+
+function speed(progress: Progress): Promise<Figure[]> {
+  return withServe(
+    { rules: 'hot', gateways: GATEWAYS_MAX, beside: ['baseline', 'fields-baseline'] },
+    async ({ gateways, beside }) => {
+      const rates = await alternate(
+        {
+          baseline: { ports: [beside.baseline], requests: FEW_CALLER, status: 200 },
+          fields: { ports: [beside['fields-baseline']], requests: FEW_CALLER, status: 200 },
+          one: { ports: gateways.slice(0, 1), requests: FEW_CALLER, status: 200 },
+          four: { ports: gateways.slice(0, 4), requests: SOME_CALLER, status: 200 },
+          eight: { ports: gateways, requests: MANY_CALLER, status: 200 },
+        },
+        progress,
+        { slices: SLICES },
+      );
+      return [
+        { name: 'hot.of_baseline', unit: 'x', values: ratios(rates.one, rates.baseline) },
+        { name: 'hot.of_fields', unit: 'x', values: ratios(rates.one, rates.fields) },
+        { name: 'hot.of_baseline_4', unit: 'x', values: ratios(rates.four, rates.baseline) },
+        { name: 'hot.of_baseline_8', unit: 'x', values: ratios(rates.eight, rates.baseline) },
+        { name: 'hot.rate', unit: 'per second', values: rates.one },
+      ];
+    },
+  );
+}
+
+function ownerCalls(progress: Progress): Promise<Figure[]> {
+  return withServe({ rules: 'hot', gateways: GATEWAYS_MAX, counted: true }, async ({ gateways, faults }) => {
+    const count = (gatewayCount: number, requests: readonly Buffer[]) =>
+      ownerCallsPerThousand(
+        { ports: gateways.slice(0, gatewayCount), requests, status: 200 },
+        { faults, progress },
+      );
+    return [
+      { name: 'hot.owner_calls', unit: 'per 1,000', values: await count(1, FEW_CALLER) },
+      { name: 'hot.owner_calls_4', unit: 'per 1,000', values: await count(4, SOME_CALLER) },
+      { name: 'hot.owner_calls_8', unit: 'per 1,000', values: await count(8, MANY_CALLER) },
+    ];
+  });
+}
+
+/** The limit in `rules/hot-limit.yaml`; the machine must be able to offer twice as much without falling behind. */
+const LIMIT_PER_SECOND = 1_000;
+const BURST = 1_000;
+
+const SHARING_GATEWAYS = 4;
+const OVERLOAD = 2;
+const ADMITTED_SECONDS = 10;
+
+/** What is admitted in ten seconds hardly varies, and each round has a key that nobody has asked for before. */
+const ADMITTED_ROUNDS = 3;
+
+/** Compiles what will be compiled, on a key of its own. */
+const WARM_UP_CALLER = oneCaller(15);
+const WARM_UP_SECONDS = 1;
+
+function admitted(progress: Progress): Promise<Figure[]> {
+  return withServe({ rules: 'hot-limit', gateways: SHARING_GATEWAYS }, async ({ gateways }) => {
+    await overload(gateways, { requests: WARM_UP_CALLER, seconds: WARM_UP_SECONDS });
+    const shares: number[] = [];
+    const fairness: number[] = [];
+    for (let round = 0; round < ADMITTED_ROUNDS; round += 1) {
+      const load = { requests: oneCaller(round), seconds: ADMITTED_SECONDS };
+      const { share, least } = admittedOf(await overload(gateways, load));
+      shares.push(share);
+      fairness.push(least);
+      progress(
+        `admitted ${round + 1}: ${share.toFixed(4)} of the ideal, least-served gateway ${least.toFixed(2)} of the mean`,
+      );
+    }
+    return [
+      { name: 'hot.admitted_of_ideal', unit: 'x', values: shares },
+      { name: 'hot.least_served_of_mean', unit: 'x', values: fairness },
+    ];
+  });
+}
+
+interface Overload {
+  readonly requests: readonly Buffer[];
+  readonly seconds: number;
+}
+
+function overload(
+  gateways: readonly number[],
+  { requests, seconds }: Overload,
+): Promise<readonly SteadyLoadResult[]> {
+  const ratePerSecond = (LIMIT_PER_SECOND * OVERLOAD) / gateways.length;
+  return steadyLoad({ ports: gateways, connections: CONNECTIONS, seconds, ratePerSecond, requests });
+}
+
+/** Counted where the client stands: one ideal bucket is full at the first request and fills until the last answer is here. */
+function admittedOf(results: readonly SteadyLoadResult[]): { share: number; least: number } {
+  const startMs = Math.min(...results.map((result) => result.firstSentMs));
+  const endMs = Math.max(...results.map((result) => result.lastReceivedMs));
+  const counts = results.map(({ statuses }) => {
+    const unexpected = [...statuses.keys()].filter((status) => status !== 200 && status !== 429);
+    if (unexpected.length > 0) throw new FailureError(`expected 200 and 429, got ${unexpected.join(', ')}`);
+    return statuses.get(200) ?? 0;
+  });
+  const ideal = BURST + (LIMIT_PER_SECOND * (endMs - startMs)) / 1_000;
+  return {
+    share: (mean(counts) * counts.length) / ideal,
+    least: Math.min(...counts) / mean(counts),
+  };
+}
