@@ -38,7 +38,7 @@ export interface InvariantsOptions {
 
 export class Invariants implements Observer {
   readonly #options: InvariantsOptions;
-  /** Charges that stand, by the id of their question. */
+  /** Charges that stand, by their owner and the id of their question: a request asks several owners under one id. */
   readonly #charges = new Map<string, Question>();
   readonly #chargedUnits = new Map<string, number>();
   readonly #admittedUnits = new Map<string, number>();
@@ -77,10 +77,10 @@ export class Invariants implements Observer {
 
   handled(host: OwnerHost, call: OwnerCall, reply: OwnerReply, before: unknown): void {
     const { question } = call;
-    for (const id of call.giveBacks ?? []) this.#takeBack(id);
+    for (const id of call.giveBacks ?? []) this.#takeBack(`${host.name} ${id}`);
     if (question === undefined) return;
     this.#asked.get(placeOf(call.holder, question))?.delete(question.id);
-    if (reply.answer?.outcome === 'allowed') this.#charged(question);
+    if (reply.answer?.outcome === 'allowed') this.#charged(`${host.name} ${question.id}`, question);
     else if (isQuestionOnly(call)) this.#expectUnchanged(host, before as States | undefined);
   }
 
@@ -117,16 +117,16 @@ export class Invariants implements Observer {
     if (asked.size > IN_FLIGHT_MAX) this.breach(`${place}: ${asked.size} questions in flight`);
   }
 
-  #charged(question: Question): void {
-    if (question.cost === 0 || this.#charges.has(question.id)) return;
-    this.#charges.set(question.id, question);
+  #charged(key: string, question: Question): void {
+    if (question.cost === 0 || this.#charges.has(key)) return;
+    this.#charges.set(key, question);
     for (const { id, shadow } of question.counters) if (!shadow) add(this.#chargedUnits, id, question.cost);
   }
 
-  #takeBack(id: string): void {
-    const question = this.#charges.get(id);
+  #takeBack(key: string): void {
+    const question = this.#charges.get(key);
     if (question === undefined) return;
-    this.#charges.delete(id);
+    this.#charges.delete(key);
     for (const counter of question.counters) {
       if (!counter.shadow) add(this.#chargedUnits, counter.id, -question.cost);
     }

@@ -30,6 +30,10 @@ export class OwnerHost {
     this.#options = options;
   }
 
+  get name(): string {
+    return this.#options.name;
+  }
+
   /** How many times rows were written. */
   get writes(): number {
     return this.#writes;

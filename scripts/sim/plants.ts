@@ -63,18 +63,20 @@ export const PLANTS: readonly Plant[] = [
 
 /** Applies a give-back once more than the engine does. */
 function giveBackTwice(): Interference {
-  const charged = new Map<string, Question>();
   return {
-    aroundOwner: (host) => (call) => {
-      const reply = host.handle(call);
-      const { question } = call;
-      for (const id of call.giveBacks ?? []) {
-        const taken = charged.get(id);
-        charged.delete(id);
-        for (const counter of decidingOf(host, taken)) refund(host, counter, taken!.cost);
-      }
-      if (question !== undefined && reply.answer?.outcome === 'allowed') charged.set(question.id, question);
-      return reply;
+    aroundOwner: (host) => {
+      const charged = new Map<string, Question>();
+      return (call) => {
+        const reply = host.handle(call);
+        const { question } = call;
+        for (const id of call.giveBacks ?? []) {
+          const taken = charged.get(id);
+          charged.delete(id);
+          for (const counter of decidingOf(host, taken)) refund(host, counter, taken!.cost);
+        }
+        if (question !== undefined && reply.answer?.outcome === 'allowed') charged.set(question.id, question);
+        return reply;
+      };
     },
   };
 }

@@ -2,18 +2,20 @@
 import type { Winner } from '../../../src/policy/counter.ts';
 import { MINUTE_MS } from '../rules.ts';
 import type { Case, Happening, Scenario } from '../scenario.ts';
-import type { Stream } from '../traffic.ts';
+import type { Phase, Stream } from '../traffic.ts';
 import { load, perSecond } from './kit.ts';
 
 const USERS_PER_ORG = 100;
 const ISOLATES = 20;
 
+/** 100 a second. */
 function userRule(org: number, user: number): Winner {
   return perSecond({ perSecond: 100, policy: 'user', owner: `user ${org}.${user}` });
 }
 
-function orgRule(org: number): Winner {
-  return perSecond({ perSecond: 10_000, policy: 'org', owner: `org ${org}` });
+/** 10,000 a second. */
+function orgRule(org: number, burst = 10_000): Winner {
+  return perSecond({ perSecond: 10_000, burst, policy: 'org', owner: `org ${org}` });
 }
 
 /** A caller's connections lead to few isolates. */
@@ -21,17 +23,22 @@ function isolateOf(user: number, either: number): number {
   return (user + 7 * either) % ISOLATES;
 }
 
+interface Users {
+  readonly group: string;
+  readonly phases: readonly Phase[];
+  readonly org: number;
+  readonly count: number;
+  /** What counts them all. */
+  readonly shared: readonly Winner[];
+}
+
 /** Users of an organisation, each as busy as the others. */
-function users(org: number, group: string, phases: Stream['phases'], beyond: readonly Winner[]): Stream {
-  const rules = Array.from({ length: USERS_PER_ORG }, (_, user) => [
-    userRule(org, user),
-    orgRule(org),
-    ...beyond,
-  ]);
+function users({ group, phases, org, count, shared }: Users): Stream {
+  const rules = Array.from({ length: count }, (_, user) => [userRule(org, user), ...shared]);
   return {
     phases,
     request: (random) => {
-      const user = random.below(USERS_PER_ORG);
+      const user = random.below(count);
       return { group, isolate: isolateOf(user, random.below(2)), enforced: rules[user]! };
     },
   };
@@ -44,19 +51,21 @@ function manyCase(times: number): Case {
     plan: () => {
       const all = perSecond({ perSecond: 50_000, burst: 10_000, policy: 'all', owner: 'all' });
       const phases = [{ forMs: 2_000, perSecond: 8_000 * times }];
-      const streams = Array.from({ length: 6 }, (_, org) => users(org, `org ${org}`, phases, [all]));
+      const streams = Array.from({ length: 6 }, (_, org) =>
+        users({ group: `org ${org}`, phases, org, count: USERS_PER_ORG, shared: [orgRule(org), all] }),
+      );
       return { isolates: ISOLATES, streams };
     },
   };
 }
 
-/** Four users at twice their limit and their organisation short of all of theirs, each request asked for: many are taken back. */
+/** Users beyond their own limits, and one with a large limit that uses up what their organisation has: each is denied by both. */
 const strictCase: Case = {
   label: 'strict',
   plan: () => {
     const org = perSecond({ perSecond: 300, policy: 'org', owner: 'org', consistency: 'strict' });
-    const rules = [0, 1, 2, 3].map((user) => [
-      perSecond({ perSecond: 100, policy: 'user', owner: `user ${user}`, consistency: 'strict' }),
+    const rules = [60, 60, 60, 1_000].map((limit, user) => [
+      perSecond({ perSecond: limit, policy: 'user', owner: `user ${user}`, consistency: 'strict' }),
       org,
     ]);
     const request: Stream['request'] = (random) => ({
@@ -76,26 +85,38 @@ const manyLimits: Scenario = {
 
 const noisyUser: Scenario = {
   name: 'noisy-user',
-  about: 'one user at 100 times its limit, its organisation at half load: nobody else is refused',
-  cases: [
-    {
-      label: '',
-      plan: () => {
-        const others = users(0, 'others', [{ forMs: 4_000, perSecond: 5_000 }], []);
-        const noisy = load(
-          { enforced: [userRule(0, USERS_PER_ORG), orgRule(0)] },
-          {
-            isolates: ISOLATES,
-            spread: (random) => isolateOf(USERS_PER_ORG, random.below(2)),
-            group: 'noisy',
-            phases: [{ forMs: 4_000, perSecond: 10_000 }],
-          },
-        );
-        return { isolates: ISOLATES, streams: [others, noisy] };
-      },
-    },
-  ],
+  about: 'one user at 100 times its limit: nobody else of its organisation is refused',
+  cases: [noisyCase('', 0.5, 10_000), noisyCase('0.9x', 0.9, 2_000)],
 };
+
+/** The others of the organisation are at `times` its limit, and each at half of its own. */
+function noisyCase(label: string, times: number, orgBurst: number): Case {
+  return {
+    label,
+    plan: () => {
+      const perSecondOfOthers = 10_000 * times;
+      const count = perSecondOfOthers / 50;
+      const org = orgRule(0, orgBurst);
+      const others = users({
+        group: 'others',
+        phases: [{ forMs: 4_000, perSecond: perSecondOfOthers }],
+        org: 0,
+        count,
+        shared: [org],
+      });
+      const noisy = load(
+        { enforced: [userRule(0, count), org] },
+        {
+          isolates: ISOLATES,
+          spread: (random) => isolateOf(count, random.below(2)),
+          group: 'noisy',
+          phases: [{ forMs: 4_000, perSecond: 10_000 }],
+        },
+      );
+      return { isolates: ISOLATES, streams: [others, noisy] };
+    },
+  };
+}
 
 const COSTS = [1, 1, 1, 1, 2, 5, 10, 50];
 const MEAN_COST = COSTS.reduce((sum, cost) => sum + cost, 0) / COSTS.length;
