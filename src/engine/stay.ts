@@ -57,11 +57,6 @@ export class Stay {
     this.#background = background;
   }
 
-  /** Whether it holds slots now: then somebody has to say when it is over. */
-  get isHolding(): boolean {
-    return !this.#isOver && this.#holdings.length > 0;
-  }
-
   addLocal(winners: readonly Winner[]): void {
     this.#add({ kind: 'local', winners });
   }

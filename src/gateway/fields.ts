@@ -6,7 +6,7 @@
  * member voids the whole field for a client; waits are rounded up and units down, so nobody is promised too much.
  */
 import { serializeItem } from 'structured-headers';
-import { capacity } from '../core/decision.ts';
+import { capacity, countsSlots } from '../core/decision.ts';
 import type { PolicyReport } from '../engine/verdict.ts';
 import type { HeaderMode } from '../policy/ruleset.ts';
 
@@ -63,8 +63,9 @@ function separator(list: string): string {
   return list === '' ? '' : ', ';
 }
 
-/** A policy's name and numbers as an Item of a List. */
+/** A policy's name and numbers as an Item of a List. Requests in progress have no window. */
 function contractOf({ policy, limit }: PolicyReport): string {
+  if (countsSlots(limit)) return `${nameOf(policy)};q=${limit.quota};qu="concurrent-requests"`;
   return `${nameOf(policy)};q=${limit.quota};w=${wholeSeconds(limit.windowMs, 1)}`;
 }
 

@@ -6,7 +6,7 @@ import { Gate } from '../engine/gate.ts';
 import type { OwnerCall, OwnerReply } from '../engine/messages.ts';
 import type { Background, EngineEvent, Ports, Timer } from '../engine/ports.ts';
 import type { Verdict } from '../engine/verdict.ts';
-import type { OwnerRef, Winner } from '../policy/counter.ts';
+import type { OwnerRef } from '../policy/counter.ts';
 import type { Facts, Match } from '../policy/match.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { preflightMatch } from './preflight.ts';
@@ -16,7 +16,12 @@ import type { Snapshot } from './rules-source.ts';
 const BUCKET_SLOTS = 262_144;
 
 /** Losses are rare, and each is worth a line. */
-const LOGGED: ReadonlySet<EngineEvent> = new Set(['give_back_lost', 'debt_lost']);
+const LOGGED: ReadonlySet<EngineEvent> = new Set([
+  'give_back_lost',
+  'debt_lost',
+  'correction_lost',
+  'slot_release_lost',
+]);
 
 /** The object's one method, as a stub offers it. */
 interface OwnerStub {
@@ -57,20 +62,14 @@ export class Limiter {
     const cost = options.cost ?? match.cost;
     const { version, largestCost, ruleset } = snapshot;
     const { enforced, shadow } = match;
-    const request = { version, enforced, shadow, cost, largestCost, deadlineMs: ruleset.deadlineMs };
+    const isEstimate = match.estimate !== undefined;
+    const { deadlineMs } = ruleset;
+    const request = { version, enforced, shadow, cost, largestCost, isEstimate, deadlineMs };
     const verdict = this.#gate.decide(request, background);
     return verdict instanceof Promise
       ? verdict.then((settled) => ({ verdict: settled, match, cost, isPreflight }))
       : { verdict, match, cost, isPreflight };
   }
-}
-
-/** The winner of the first policy that did not admit; `undefined` when all did. */
-export function denyingWinner({ verdict, match }: Decided): Winner | undefined {
-  const denying = verdict.policies.find(({ outcome }) => outcome === verdict.outcome);
-  return verdict.outcome === 'allowed'
-    ? undefined
-    : match.enforced.find(({ rule }) => rule.policy === denying?.policy);
 }
 
 function workerPorts(owners: DurableObjectNamespace): Ports {

@@ -9,10 +9,12 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { Facts } from '../policy/match.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
 import { logEvent } from '../telemetry/log.ts';
+import { attend } from './attend.ts';
 import { exposeFields, isPreflight, readableBy } from './cors.ts';
 import { type Fields, limitFields } from './fields.ts';
 import { identify } from './identify.ts';
-import { type Decided, denyingWinner, Limiter, platformTimer } from './limiter.ts';
+import { type Decided, Limiter, platformTimer } from './limiter.ts';
+import { reasonOf } from './reason.ts';
 import { refusal } from './respond.ts';
 import type { Snapshot } from './rules-source.ts';
 
@@ -26,6 +28,11 @@ export interface LimiterBindings {
 export interface LimiterVariables {
   /** Domains whose limits this request has passed already. */
   limitedDomains?: readonly string[];
+  /**
+   * On routes whose cost is an estimate (`reserve`): says what the request has cost so far, in whole units from 0 to 1,000,000. The last
+   * word before the response has ended counts; with `cost_header`, the last before it has begun.
+   */
+  settle?: (units: number) => void;
 }
 
 const NO_DOMAINS: readonly string[] = [];
@@ -58,7 +65,9 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
     const decidedInMs = performance.now() - startedMs;
     if (decided.verdict.outcome === 'allowed') {
       if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
-      await next();
+      const { stay } = decided.verdict;
+      if (stay === undefined) await next();
+      else await attend(context, decided, stay, next);
       try {
         describe(context, { decided, snapshot, decidedInMs });
       } catch (error) {
@@ -125,8 +134,7 @@ interface Description {
 function refuse<E extends LimiterEnv>(context: Context<E>, description: Description): Response {
   const { decided, snapshot } = description;
   const { headers: mode, corsOrigins: origins } = snapshot.ruleset;
-  const subject = denyingWinner(decided)?.pairs[0]?.[0];
-  return refusal(decided.verdict, subject, {
+  return refusal(decided.verdict, reasonOf(decided), {
     ...fieldsOf(description),
     ...readableBy(context.req.raw, { origins, mode }),
     'Server-Timing': timingOf(context, description),

@@ -1,9 +1,11 @@
 /**
- * The answers that the limiter gives itself: 429 when a policy is used up, 503 when a closed rule's owner is out of reach. Both are
+ * The answers that the limiter gives itself: 429 when a policy is used up, 503 when a closed rule's owner is out of reach or all that can
+ * be in progress at once is. They are
  * problem details (RFC 9457) that no cache may keep; a 429 says when to come back, unless coming back cannot help.
  */
 import type { Verdict } from '../engine/verdict.ts';
 import { type Fields, wholeSeconds } from './fields.ts';
+import type { Reason } from './reason.ts';
 
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 const REDUCED_CAPACITY = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity';
@@ -36,12 +38,20 @@ const UNAVAILABLE: Problem = {
     'This route is only open while its rate limit can be checked, and it cannot be checked now. Try again shortly.',
 };
 
-/** `subject` is the attribute that the denying counter is about, such as `api_key`; `fields` go with the answer. */
-export function refusal(verdict: Verdict, subject: string | undefined, fields: Fields): Response {
+const AT_CAPACITY: Problem = {
+  type: REDUCED_CAPACITY,
+  title: 'Service Unavailable',
+  status: 503,
+  error: 'at_capacity',
+  message: 'As many requests as are served at once are in progress. Try again shortly.',
+};
+
+/** `fields` go with the answer. */
+export function refusal(verdict: Verdict, reason: Reason, fields: Fields): Response {
   const retryAfter = verdict.outcome === 'impossible' ? undefined : wholeSeconds(verdict.retryAfterMs, 1);
   const violated = verdict.policies.filter(({ outcome }) => outcome === verdict.outcome);
   const more = { 'violated-policies': violated.map(({ policy }) => policy), retry_after: retryAfter };
-  return problemResponse(problemOf(verdict, subject), more, fields);
+  return problemResponse(problemOf(verdict, reason), more, fields);
 }
 
 /** Nobody knows why the limiter is broken, so there is no better guess than a second. */
@@ -78,9 +88,18 @@ export function problemResponse(problem: Problem, details: Details = {}, fields:
   return new Response(JSON.stringify({ ...problem, ...details }), { status: problem.status, headers });
 }
 
-function problemOf({ outcome }: Verdict, subject: string | undefined): Problem {
+function problemOf({ outcome }: Verdict, { kind, subject }: Reason): Problem {
   if (outcome === 'impossible') return IMPOSSIBLE;
   if (outcome === 'unavailable') return UNAVAILABLE;
+  if (kind === 'all_in_progress') return AT_CAPACITY;
+  if (kind === 'own_in_progress')
+    return {
+      type: QUOTA_EXCEEDED,
+      title: 'Too Many Requests',
+      status: 429,
+      error: 'too_many_in_progress',
+      message: `Too many requests${subjectPhrase(subject)} are in progress. Wait for one of them to end.`,
+    };
   return {
     type: QUOTA_EXCEEDED,
     title: 'Too Many Requests',
