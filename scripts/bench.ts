@@ -8,12 +8,13 @@ import { writeFile } from 'node:fs/promises';
 import type { Figure, Measurement } from './bench/figure.ts';
 import { hot } from './bench/measurements/hot.ts';
 import { core, table } from './bench/measurements/memory.ts';
+import { peers } from './bench/measurements/peers.ts';
 import { flood, local, strict } from './bench/measurements/throughput.ts';
 import { wait } from './bench/measurements/wait.ts';
 import { renderTable, rowsOf, toJson } from './bench/report.ts';
 import { command, runCommand, UsageError } from './command.ts';
 
-const MEASUREMENTS: readonly Measurement[] = [core, table, local, strict, flood, wait, hot];
+const MEASUREMENTS: readonly Measurement[] = [core, table, local, strict, flood, wait, hot, peers];
 
 interface Flags {
   readonly only?: string;

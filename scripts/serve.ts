@@ -118,11 +118,7 @@ function allBeside({ beside, baseline, objectBaseline, fieldsBaseline }: Flags):
     { name: 'object-baseline', port: objectBaseline },
     { name: 'fields-baseline', port: fieldsBaseline },
   ] as const;
-  const asked = named.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]));
-  const all = [...beside, ...asked];
-  const repeated = all.find(({ name }, index) => all.findIndex((other) => other.name === name) !== index);
-  if (repeated !== undefined) throw new UsageError(`${repeated.name} is asked for twice`);
-  return all;
+  return [...beside, ...named.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]))];
 }
 
 async function refuseBadPlaces(options: ServerOptions): Promise<void> {

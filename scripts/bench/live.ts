@@ -43,7 +43,7 @@ function requestOf(key: string, path: string): Buffer {
 
 export interface LivePorts<Name extends BesideName> {
   readonly gateways: readonly number[];
-  readonly beside: Readonly<Record<Name, number>>;
+  readonly beside: Readonly<Record<Name, readonly number[]>>;
   /** The test control; nothing listens there unless calls are counted. */
   readonly faults: number;
 }
@@ -52,6 +52,7 @@ export interface LiveOptions<Name extends BesideName> {
   /** A file of `scripts/bench/rules`. */
   readonly rules: 'local-only' | 'strict' | 'flood' | 'hot' | 'hot-limit' | 'peers';
   readonly gateways?: number;
+  /** What stands beside the limiter, each with an isolate of its own; a name may stand there several times. */
   readonly beside?: readonly Name[];
   /** With the test control, which counts owner calls and costs a little: not for measurements of speed. */
   readonly counted?: boolean;
@@ -73,12 +74,23 @@ export async function withServe<T, Name extends BesideName = never>(
   try {
     return await work({
       gateways: Array.from({ length: gateways }, (_, index) => first + index),
-      beside: Object.fromEntries(besidePorts) as Record<Name, number>,
+      beside: portsByName(besidePorts),
       faults,
     });
   } finally {
     await server.stop();
   }
+}
+
+function portsByName<Name extends string>(
+  places: readonly (readonly [Name, number])[],
+): Record<Name, readonly number[]> {
+  const grouped = Object.groupBy(places, ([name]) => name);
+  const ports = Object.entries<typeof places>(grouped as Record<Name, typeof places>).map(([name, group]) => [
+    name,
+    group.map(([, port]) => port),
+  ]);
+  return Object.fromEntries(ports) as Record<Name, readonly number[]>;
 }
 
 export interface Contender {

@@ -40,40 +40,50 @@ export interface Beside {
   readonly port: number;
 }
 
-/** The Worker that answers on this port is named `besideService(name)`. */
+/** One Worker for each, named `besideService(...)`; of one name there may be several, and so several isolates. */
 export function besideWorkers(
   beside: readonly Beside[],
   originBindings: readonly string[],
 ): readonly WorkerConfig[] {
-  const kinds = beside.map(({ name }): [BesideName, Kind] => [name, KINDS[name]]);
-  const workers = kinds.map(([name, { module, does = [], objects }]) => ({
-    name: besideService(name),
-    modules: [module],
-    bindings: [
-      ...originBindings,
-      ...does.map((what) => `(name = "${what}", text = "true")`),
-      ...(objects === undefined ? [] : [objectsBinding(objects)]),
-    ],
-  }));
-  const holders = new Map(
-    kinds.flatMap(([, { module, objects }]) =>
-      objects === undefined ? [] : [[objects.className, objectsWorker(module, objects.className)]],
-    ),
-  );
-  return [...workers, ...holders.values()];
+  const workers = beside.map((place) => {
+    const { module, does = [], objects }: Kind = KINDS[place.name];
+    return {
+      name: besideService(place),
+      modules: [module],
+      bindings: [
+        ...originBindings,
+        ...does.map((what) => `(name = "${what}", text = "true")`),
+        ...(objects === undefined ? [] : [objectsBinding(objects)]),
+      ],
+    };
+  });
+  return [...workers, ...objectsWorkers(beside)];
 }
 
-export function besideService(name: BesideName): string {
-  return `beside-${name}`;
+export function besideService({ name, port }: Beside): string {
+  return `${name}-${port}`;
+}
+
+/** One Worker for each class: whoever binds it shares the objects. */
+function objectsWorkers(beside: readonly Beside[]): Iterable<WorkerConfig> {
+  const workers = new Map<string, WorkerConfig>();
+  for (const { name } of beside) {
+    const { module, objects }: Kind = KINDS[name];
+    if (objects === undefined) continue;
+    const objectClass = objects.className;
+    workers.set(objectClass, {
+      name: objectsService(objectClass),
+      modules: [module],
+      bindings: [],
+      objectClass,
+    });
+  }
+  return workers.values();
 }
 
 function objectsBinding({ binding, className }: NonNullable<Kind['objects']>): string {
   const service = objectsService(className);
   return `(name = "${binding}", durableObjectNamespace = (className = "${className}", serviceName = "${service}"))`;
-}
-
-function objectsWorker(module: Kind['module'], className: string): WorkerConfig {
-  return { name: objectsService(className), modules: [module], bindings: [], objectClass: className };
 }
 
 function objectsService(className: string): string {

@@ -120,7 +120,7 @@ function faultWorkers(config: ServeConfig): WorkerConfig[] {
 function sockets(config: ServeConfig): SocketConfig[] {
   const all = [
     ...config.gatewayPorts.map((port, index) => ({ port, service: gatewayName(index) })),
-    ...config.beside.map(({ port, name }) => ({ port, service: besideService(name) })),
+    ...config.beside.map((place) => ({ port: place.port, service: besideService(place) })),
   ];
   if (config.faultsPort !== undefined) all.push({ port: config.faultsPort, service: 'fault-control' });
   return all;

@@ -17,8 +17,8 @@ export const local: Measurement = {
       async ({ gateways, beside }) => {
         const rates = await alternate(
           {
-            baseline: { ports: [beside.baseline], requests: MANY_CALLERS, status: 200 },
-            fields: { ports: [beside['fields-baseline']], requests: MANY_CALLERS, status: 200 },
+            baseline: { ports: beside.baseline, requests: MANY_CALLERS, status: 200 },
+            fields: { ports: beside['fields-baseline'], requests: MANY_CALLERS, status: 200 },
             local: { ports: gateways, requests: MANY_CALLERS, status: 200 },
           },
           progress,
@@ -44,9 +44,9 @@ export const strict: Measurement = {
       async ({ gateways, beside }) => {
         const rates = await alternate(
           {
-            baseline: { ports: [beside.baseline], requests: MANY_CALLERS, status: 200 },
-            object: { ports: [beside['object-baseline']], requests: MANY_CALLERS, status: 200 },
-            objectFields: { ports: [beside['object-fields-baseline']], requests: MANY_CALLERS, status: 200 },
+            baseline: { ports: beside.baseline, requests: MANY_CALLERS, status: 200 },
+            object: { ports: beside['object-baseline'], requests: MANY_CALLERS, status: 200 },
+            objectFields: { ports: beside['object-fields-baseline'], requests: MANY_CALLERS, status: 200 },
             strict: { ports: gateways, requests: MANY_CALLERS, status: 200 },
           },
           progress,
@@ -73,8 +73,8 @@ export const flood: Measurement = {
       ({ gateways, beside }) =>
         alternate(
           {
-            baseline: { ports: [beside.baseline], requests: ONE_CALLER, status: 200 },
-            denial: { ports: [beside['denial-baseline']], requests: ONE_CALLER, status: 429 },
+            baseline: { ports: beside.baseline, requests: ONE_CALLER, status: 200 },
+            denial: { ports: beside['denial-baseline'], requests: ONE_CALLER, status: 429 },
             flood: { ports: gateways, requests: ONE_CALLER, status: 429 },
           },
           progress,

@@ -21,7 +21,7 @@ export const wait: Measurement = {
 function added(rules: 'local-only' | 'strict', progress: (line: string) => void): Promise<Figure[]> {
   const name = rules === 'strict' ? 'strict' : 'local';
   return withServe({ rules, beside: ['baseline'] }, async ({ gateways, beside }) => {
-    const both = [beside.baseline, ...gateways];
+    const both = [...beside.baseline, ...gateways];
     for (const port of both)
       await checkedLoad({ ports: [port], requests: MANY_CALLERS, status: 200 }, WARM_UP_SECONDS);
     const rounds: { p50: number; p99: number }[] = [];

@@ -1,7 +1,8 @@
 /** `hono-rate-limiter` with its own memory store, in front of the origin. */
 import { Hono, type MiddlewareHandler } from 'hono';
 import { rateLimiter } from 'hono-rate-limiter';
-import { callerOf, type PeerEnv, QUOTA, WINDOW_MS } from './limit.ts';
+import { QUOTA, WINDOW_MS } from './limit.ts';
+import { callerOf, type PeerEnv } from './peer.ts';
 
 /** Made by the first request: the store starts a timer, which a Worker may only do inside a handler. */
 let limit: MiddlewareHandler<{ Bindings: PeerEnv }> | undefined;

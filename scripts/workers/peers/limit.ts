@@ -2,15 +2,3 @@
 
 export const QUOTA = 60_000_000;
 export const WINDOW_MS = 60_000;
-
-export interface PeerEnv {
-  readonly ORIGIN: Fetcher;
-}
-
-export function callerOf(request: Request): string {
-  return request.headers.get('x-api-key') ?? 'anyone';
-}
-
-export function tooMany(): Response {
-  return new Response('Too Many Requests\n', { status: 429 });
-}

@@ -3,7 +3,8 @@
  * token bucket in the object's memory, and no response fields.
  */
 import { DurableObject } from 'cloudflare:workers';
-import { callerOf, type PeerEnv, QUOTA, tooMany, WINDOW_MS } from './limit.ts';
+import { QUOTA, WINDOW_MS } from './limit.ts';
+import { callerOf, type PeerEnv, tooMany } from './peer.ts';
 
 interface Env extends PeerEnv {
   readonly LIMITERS: DurableObjectNamespace<ObjectLimiter>;

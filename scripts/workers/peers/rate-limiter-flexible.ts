@@ -1,6 +1,7 @@
 /** `rate-limiter-flexible` in the isolate's memory, in front of the origin; it writes no response fields. */
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { callerOf, type PeerEnv, QUOTA, tooMany, WINDOW_MS } from './limit.ts';
+import { QUOTA, WINDOW_MS } from './limit.ts';
+import { callerOf, type PeerEnv, tooMany } from './peer.ts';
 
 const limiter = new RateLimiterMemory({ points: QUOTA, duration: WINDOW_MS / 1_000 });
 
