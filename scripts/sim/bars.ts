@@ -6,13 +6,22 @@
 import type { Figures } from './measures.ts';
 
 export type Bar = {
-  /** The row, or rows that begin so. */
+  /** One row of the table. */
   readonly row: string;
   readonly figure: keyof Figures & string;
   readonly why: string;
 } & ({ readonly atLeast: number } | { readonly atMost: number });
 
-const OVERLOADED = ['hot-key 2x', 'skew 1.5x', 'skew 5x', 'onset', 'costs 1.5x', 'pause-flood'];
+const OVERLOADED = [
+  'hot-key 2x',
+  'skew 1.5x',
+  'skew 5x',
+  'onset',
+  'onset newcomers',
+  'costs 1.5x',
+  'pause-flood',
+  'many-limits 1.5x',
+];
 
 export const BARS: readonly Bar[] = [
   ...OVERLOADED.flatMap((row): Bar[] => [
@@ -29,11 +38,12 @@ export const BARS: readonly Bar[] = [
   { row: 'skew 5x', figure: 'callsPerThousand', atMost: 10, why: 'overload costs its owner even fewer' },
   { row: 'onset', figure: 'callsFirstSecond', atMost: 3_000, why: 'a cold key does not drown its owner' },
   { row: 'onset', figure: 'callsPerSecondMax', atMost: 500, why: 'and settles within a second' },
-  { row: 'hot-key', figure: 'callsPerThousand', atMost: 20, why: 'a leased request makes no call' },
+  { row: 'hot-key 0.8x', figure: 'callsPerThousand', atMost: 20, why: 'a leased request makes no call' },
+  { row: 'hot-key 2x', figure: 'callsPerThousand', atMost: 20, why: 'nor does one that is denied' },
 ];
 
 export function barsOf(row: string): readonly Bar[] {
-  return BARS.filter((bar) => row === bar.row || row.startsWith(`${bar.row} `));
+  return BARS.filter((bar) => row === bar.row);
 }
 
 export function holds(bar: Bar, value: number): boolean {

@@ -36,7 +36,13 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'lease-after-expiry',
     about: 'a holder goes on spending a lease that has ended',
-    make: () => ({ aroundPorts: hearing((lease) => ({ ...lease, lifeMs: lease.lifeMs + 60_000 })) }),
+    make: () => ({
+      aroundPorts: hearing((lease) => ({
+        ...lease,
+        lifeMs: lease.lifeMs + 60_000,
+        renewInMs: lease.renewInMs + 60_000,
+      })),
+    }),
   },
   {
     name: 'hold-ignored',

@@ -1,7 +1,7 @@
 /** One counter that is asked for far more often than its owner could answer. */
 import { type Draw, zipf } from '../random.ts';
 import type { Case, Scenario } from '../scenario.ts';
-import { type Phase, repeated } from '../traffic.ts';
+import { type Phase, repeated, type Stream } from '../traffic.ts';
 import { load, type PerSecond, perSecond } from './kit.ts';
 
 interface OneKey {
@@ -51,15 +51,39 @@ const hotKey: Scenario = {
 
 const onset: Scenario = {
   name: 'onset',
-  about: 'a cold key at once at 50,000 a second of 10,000, over 100 isolates',
+  about:
+    'a cold key at once at 50,000 a second of 10,000, over 100 isolates; or in ten more isolates than before',
   cases: [
     oneKey({
       rule: { perSecond: 10_000 },
       isolates: 100,
       phases: [{ forMs: 3_000, perSecond: 50_000 }],
     }),
+    newcomersCase(),
   ],
 };
+
+/** Ten isolates live well on their leases when ten others begin to ask for as much. */
+function newcomersCase(): Case {
+  const enforced = [perSecond({ perSecond: 2_000 })];
+  const stream = (firstIsolate: number, phases: readonly Phase[]): Stream => ({
+    phases,
+    request: (random) => ({ group: 'all', isolate: firstIsolate + random.below(10), enforced }),
+  });
+  return {
+    label: 'newcomers',
+    plan: () => ({
+      isolates: 20,
+      streams: [
+        stream(0, [{ forMs: 6_000, perSecond: 1_800 }]),
+        stream(10, [
+          { forMs: 2_000, perSecond: 0 },
+          { forMs: 4_000, perSecond: 1_800 },
+        ]),
+      ],
+    }),
+  };
+}
 
 const flood: Scenario = {
   name: 'flood',
@@ -97,7 +121,7 @@ const pauseFlood: Scenario = {
   cases: [
     oneKey({
       rule: { perSecond: 2_000 },
-      isolates: 20,
+      isolates: 10,
       phases: [
         { forMs: 2_000, perSecond: 1_000 },
         { forMs: 3_000, perSecond: 0 },
