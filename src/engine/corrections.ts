@@ -38,8 +38,14 @@ export class Corrections {
     this.#expire(nowMs);
   }
 
-  isUntold(id: string): boolean {
+  isUntold(id: string, nowMs: number): boolean {
+    this.#expire(nowMs);
     return this.#pending.has(id);
+  }
+
+  hasUntold(nowMs: number): boolean {
+    this.#expire(nowMs);
+    return this.#pending.size > 0;
   }
 
   /** The corrections that the next message is to carry. */

@@ -2,9 +2,10 @@
  * Words to an owner that no request waits for, when no question is on its way that could carry them: in batches, and again until the
  * owner has acknowledged them.
  *
- * The first word waits a moment for others and then takes them all along; meanwhile any question to that owner takes them too. While the
- * breaker is open nothing is sent: its probes carry what there is to tell. Each errand belongs to a request and ends with it at the
- * latest (the platform keeps one alive for half a minute); what is left then waits for the next message to that owner.
+ * The first word waits a moment for others, then one message takes all there is to tell; any question to that owner meanwhile does so
+ * too. As long as that message is on its way nobody sends another, so however many words wait for a silent owner, they cost one call
+ * in half a second. Each errand belongs to a request and ends with it at the latest (the platform keeps one alive for half
+ * a minute); what is left then waits for the next message to that owner.
  */
 import type { OwnerRef } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
@@ -13,6 +14,9 @@ import type { Ports } from './ports.ts';
 
 /** Long enough for requests that end together, and hardly longer than the way to the owner. */
 const BATCH_MS = 10;
+
+/** A call may hang for as long as it likes; this one is then given up, as it would be for a request. */
+const PATIENCE_MS = 1_000;
 
 /** A lost word is repeated after this, then after twice as long, and so on. */
 const REPEAT_AFTER_MS = 500;
@@ -27,7 +31,7 @@ export interface ErrandsOptions {
 export interface Errand {
   readonly owner: OwnerRef;
   readonly version: Version;
-  /** Whether the owner has yet to be told. */
+  /** Whether there still is something to tell. */
   readonly isUntold: () => boolean;
 }
 
@@ -41,15 +45,22 @@ export class Errands {
   /** Settles when the owner has been told, or there is nothing to tell any more. */
   async run({ owner, version, isUntold }: Errand): Promise<void> {
     const { ports, nowMs, owners } = this.#options;
-    const link = owners.link(owner);
-    // Somebody else's errand is about to take this word along; if that one dies with its request, this one goes itself.
-    const isMine = nowMs() >= link.errandDueMs;
-    if (isMine) link.errandDueMs = nowMs() + BATCH_MS;
-    let waitMs = isMine ? BATCH_MS : REPEAT_AFTER_MS;
-    while (isUntold()) {
-      await ports.timer(waitMs).done;
-      if (isUntold() && owners.link(owner).breaker.isClosed) await owners.tell(owner, version);
-      waitMs = Math.min(REPEAT_AFTER_MS_MAX, Math.max(REPEAT_AFTER_MS, 2 * waitMs));
+    let repeatAfterMs = REPEAT_AFTER_MS;
+    let isMessenger = false;
+    while (isUntold() || (isMessenger && owners.link(owner).hasUntold(nowMs()))) {
+      const link = owners.link(owner);
+      isMessenger = nowMs() >= link.messengerUntilMs;
+      if (isMessenger) link.messengerUntilMs = nowMs() + BATCH_MS;
+      // Whoever is no messenger looks again when the messenger should be back, for its request may have died meanwhile.
+      await ports.timer(link.messengerUntilMs - nowMs()).done;
+      if (!isMessenger || !(isUntold() || link.hasUntold(nowMs()))) continue;
+      link.messengerUntilMs = nowMs() + PATIENCE_MS;
+      const timer = ports.timer(PATIENCE_MS);
+      await Promise.race([owners.tell(owner, version), timer.done]);
+      timer.cancel();
+      link.messengerUntilMs = nowMs() + repeatAfterMs;
+      repeatAfterMs = Math.min(REPEAT_AFTER_MS_MAX, 2 * repeatAfterMs);
+      if (!isUntold()) link.messengerUntilMs = nowMs();
     }
   }
 }

@@ -30,8 +30,8 @@ export class OwnerLink {
   readonly corrections: Corrections;
   readonly slots: HeldSlots;
   readonly inFlight = new InFlight();
-  /** By then a message goes that takes along what there is to tell (`engine/errands`). */
-  errandDueMs = Number.NEGATIVE_INFINITY;
+  /** Until then a messenger is on its way that takes along what there is to tell (`engine/errands`). */
+  messengerUntilMs = Number.NEGATIVE_INFINITY;
   #usualMs: number | undefined;
   #silentSinceMs: number | undefined;
 
@@ -45,6 +45,11 @@ export class OwnerLink {
     this.voids = new Voids(lost.onGiveBackLost);
     this.corrections = new Corrections(lost.onCorrectionLost);
     this.slots = new HeldSlots(lost.onReleaseLost);
+  }
+
+  /** Whether corrections or freed slots have yet to be told. */
+  hasUntold(nowMs: number): boolean {
+    return this.corrections.hasUntold(nowMs) || this.slots.hasFreed(nowMs);
   }
 
   /** How long a request waits for this owner, the rule file's deadline being `deadlineMs`. */

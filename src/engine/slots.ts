@@ -71,22 +71,35 @@ export class HeldSlots {
     if (this.#freed.size > SLOTS_MAX) this.#lose(this.#freed.keys().next().value!);
   }
 
+  /** Whether it is time to tell the owner that this request still holds its slots. */
+  isRenewalDue(id: string, nowMs: number): boolean {
+    const held = this.#held.get(id);
+    return held !== undefined && isDue(held, nowMs);
+  }
+
   /** Whether the owner has yet to be told that this request's slots are free. */
-  isUntold(id: string): boolean {
+  isFreed(id: string, nowMs: number): boolean {
+    this.#expire(nowMs);
     return this.#freed.has(id);
+  }
+
+  hasFreed(nowMs: number): boolean {
+    this.#expire(nowMs);
+    return this.#freed.size > 0;
   }
 
   /** What the next message is to carry. */
   due(nowMs: number): readonly SlotNotice[] {
     if (this.#held.size === 0 && this.#freed.size === 0) return NOTHING_DUE;
+    this.#expire(nowMs);
     const notices: SlotNotice[] = [];
-    for (const [id, { counters, untilMs }] of this.#freed) {
-      if (nowMs >= untilMs) this.#lose(id);
-      else if (notices.length < PER_MESSAGE_MAX) notices.push({ id, counters, isHeld: false });
+    for (const [id, { counters }] of this.#freed) {
+      if (notices.length === PER_MESSAGE_MAX) return notices;
+      notices.push({ id, counters, isHeld: false });
     }
-    for (const [id, { counters, lifeMs, renewedMs }] of this.#held) {
-      if (notices.length >= PER_MESSAGE_MAX) break;
-      if (nowMs - renewedMs >= lifeMs / RENEWALS_PER_LIFE) notices.push({ id, counters, isHeld: true });
+    for (const [id, held] of this.#held) {
+      if (notices.length === PER_MESSAGE_MAX) return notices;
+      if (isDue(held, nowMs)) notices.push({ id, counters: held.counters, isHeld: true });
     }
     return notices;
   }
@@ -103,6 +116,10 @@ export class HeldSlots {
         this.#held.set(id, held);
       }
     }
+  }
+
+  #expire(nowMs: number): void {
+    for (const [id, { untilMs }] of this.#freed) if (nowMs >= untilMs) this.#lose(id);
   }
 
   #lose(id: string): void {
@@ -125,6 +142,10 @@ export class HeldSlots {
       else this.#live.delete(id);
     }
   }
+}
+
+function isDue({ lifeMs, renewedMs }: Held, nowMs: number): boolean {
+  return nowMs - renewedMs >= lifeMs / RENEWALS_PER_LIFE;
 }
 
 const NOTHING_DUE: readonly SlotNotice[] = [];

@@ -108,19 +108,18 @@ export class Stay {
     this.#holdings.push(holding);
     const { slots } = this.#house.owners.link(group.owner);
     const takenMs = taken && { takenMs: taken.startedMs };
-    this.#background(this.#keep(group, slots.hold({ id, counters, ...takenMs })));
+    this.#background(this.#keep(group, id, slots.hold({ id, counters, ...takenMs })));
   }
 
   /** Renews the slots for as long as the request lasts; one message renews those of all requests that it is time for. */
-  async #keep({ owner }: Group, renewAfterMs: number): Promise<void> {
-    const { ports, owners, nowMs } = this.#house;
+  async #keep({ owner }: Group, id: string, renewAfterMs: number): Promise<void> {
+    const { ports, owners, nowMs, errands } = this.#house;
+    const isUntold = () => owners.link(owner).slots.isRenewalDue(id, nowMs());
     while (!this.#isOver) {
       const timer = ports.timer(renewAfterMs);
       await Promise.race([timer.done, this.#over.promise]);
       timer.cancel();
-      const { slots, breaker } = owners.link(owner);
-      if (!this.#isOver && breaker.isClosed && slots.due(nowMs()).length > 0)
-        await owners.tell(owner, this.#ask.version);
+      await errands.run({ owner, version: this.#ask.version, isUntold });
     }
   }
 
@@ -131,7 +130,7 @@ export class Stay {
       owners.denyMemory.forget(counter.id);
       owners.known.charged(counter.id, -1);
     }
-    this.#tell(group, () => owners.link(group.owner).slots.isUntold(id));
+    this.#tell(group, () => owners.link(group.owner).slots.isFreed(id, nowMs()));
   }
 
   #correct(part: Part, units: number): void {
@@ -182,7 +181,7 @@ export class Stay {
       .link(group.owner)
       .corrections.add({ id, counters, units, ...(chargedAt && { chargedAt }) }, nowMs());
     if (units < 0) for (const counter of counters) owners.denyMemory.forget(counter.id);
-    this.#tell(group, () => owners.link(group.owner).corrections.isUntold(id));
+    this.#tell(group, () => owners.link(group.owner).corrections.isUntold(id, nowMs()));
   }
 
   #tell({ owner }: Group, isUntold: () => boolean): void {

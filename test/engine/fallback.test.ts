@@ -29,6 +29,7 @@ function start(options: WinnerOptions, told?: Partial<CounterReport> & { atMs?: 
       largestCost: 1,
       silentSinceMs: SILENT_SINCE_MS,
       owedUnits: () => 0,
+      heldSlots: () => 0,
       ...more,
     };
     return fallback.decide(request, SILENT_SINCE_MS + afterMs);

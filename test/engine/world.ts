@@ -157,7 +157,8 @@ export class Isolate {
   /** Sends a request, and leaves it to the test when time passes. */
   send(enforced: readonly Winner[], options: RequestOptions = {}): Promise<TimedVerdict> {
     const { shadow = [], cost = 1, version = FIRST_VERSION, deadlineMs = DEADLINE_MS } = options;
-    const request = { version, enforced, shadow, cost, largestCost: options.largestCost ?? 1, deadlineMs };
+    const { largestCost = 1, isEstimate = false } = options;
+    const request = { version, enforced, shadow, cost, largestCost, isEstimate, deadlineMs };
     const { time } = this.#world;
     const sentMs = time.elapsedMs;
     const verdict = Promise.resolve(this.#gate.decide(request, (work) => this.#keep(work)));
