@@ -50,6 +50,13 @@ describe('bars', () => {
     expect(renderTable(rows)).toMatch(/MISSED[\s\S]*holds/);
   });
 
+  it('judge a figure with two bars by both', () => {
+    const figure = 'hot.admitted_of_ideal';
+    const rows = rowsOf([0.98, 0.99, 1, 1.01].map((value) => ({ name: figure, unit: 'x', values: [value] })));
+    expect(rows.map((row) => row.holds)).toEqual([false, true, true, false]);
+    expect(rows[0]?.bar).toBe('>= 0.99, <= 1');
+  });
+
   it('hold at the bar itself', () => {
     for (const bar of BARS) expect(holds(bar, 'atLeast' in bar ? bar.atLeast : bar.atMost)).toBe(true);
   });

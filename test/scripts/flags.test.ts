@@ -30,6 +30,9 @@ describe('a wrong flag', () => {
     ['serve.ts', ['--port', '0'], 'a whole number from 1 to 65535'],
     ['serve.ts', ['--port', '65535', '--gateways', '2'], 'port 65536 is beyond 65535'],
     ['serve.ts', ['--port', '8787', '--baseline', '8787'], 'port 8787 is asked for twice'],
+    ['serve.ts', ['--beside', 'baseline=8787'], 'port 8787 is asked for twice'],
+    ['serve.ts', ['--beside', 'nonsense=8788'], 'NAME=PORT, NAME being baseline, '],
+    ['serve.ts', ['--beside', 'baseline'], 'a whole number from 1 to 65535'],
     ['serve.ts', ['--gateways', '0'], 'a whole number from 1 to 64'],
     ['serve.ts', ['--origin', 'ftp://example.com'], 'an http:// or https:// URL'],
     ['serve.ts', ['--nonsense'], "unknown option '--nonsense'"],
@@ -68,9 +71,12 @@ describe('a port in use', () => {
   });
   afterAll(() => holder.close());
 
-  it.each([['--port'], ['--baseline'], ['--faults']])('for %s of serve exits 2', async (flag) => {
-    const { code, stderr } = await run('serve.ts', flag, String(port));
-    expect(stderr).toContain(`port ${port} is in use`);
-    expect(code).toBe(2);
-  });
+  it.each([['--port'], ['--baseline'], ['--fields-baseline'], ['--faults']])(
+    'for %s of serve exits 2',
+    async (flag) => {
+      const { code, stderr } = await run('serve.ts', flag, String(port));
+      expect(stderr).toContain(`port ${port} is in use`);
+      expect(code).toBe(2);
+    },
+  );
 });

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BESIDE_NAMES, type BesideName } from '../../scripts/serve/beside.ts';
 import { type ServeChild, startServe } from '../../scripts/serve/child.ts';
 import { freePorts, portProblem } from '../../scripts/serve/ports.ts';
 
@@ -75,6 +76,56 @@ describe('serve', () => {
     expect(performance.now() - startMs).toBeLessThan(2_000);
     expect(folders().length).toBe(before - 1);
     expect(await portProblem([first, first + 1, first + 2, first + 3])).toBeUndefined();
+  });
+});
+
+describe('what stands beside the limiter', () => {
+  const FIELDS = ['ratelimit', 'ratelimit-policy', 'server-timing'];
+  const FORWARDS: readonly (readonly [BesideName, { readonly fields: readonly string[] }])[] = [
+    ['baseline', { fields: [] }],
+    ['object-baseline', { fields: [] }],
+    ['fields-baseline', { fields: FIELDS }],
+    ['object-fields-baseline', { fields: FIELDS }],
+    ['hono-rate-limiter', { fields: ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining'] }],
+    ['object-limiter', { fields: [] }],
+    ['rate-limiter-flexible', { fields: [] }],
+  ];
+  const names: readonly BesideName[] = [...FORWARDS.map(([name]) => name), 'denial-baseline', 'demo-origin'];
+  let server: ServeChild;
+  let first: number;
+  const ask = (name: BesideName) =>
+    fetch(`http://127.0.0.1:${first + 1 + names.indexOf(name)}/beside`, { headers: { 'x-api-key': 'k' } });
+  const limitFields = (response: Response) =>
+    [...response.headers.keys()].filter((field) => /^ratelimit|^server-timing/.test(field));
+
+  beforeAll(async () => {
+    first = await freePorts(names.length + 1);
+    const beside = names.flatMap((name, index) => ['--beside', `${name}=${first + 1 + index}`]);
+    server = await startServe('--port', String(first), ...beside);
+  }, START_MS_MAX);
+  afterAll(() => server?.stop());
+
+  it('has a case for each name', () => {
+    expect(names.toSorted()).toEqual(BESIDE_NAMES.toSorted());
+  });
+
+  it.each(FORWARDS)('%s forwards, with %j', async (name, { fields }) => {
+    const response = await ask(name);
+    expect(await response.json()).toMatchObject({ path: '/beside' });
+    expect(limitFields(response)).toEqual(expect.arrayContaining([...fields]));
+    if (fields.length === 0) expect(limitFields(response)).toEqual([]);
+  });
+
+  it('denial-baseline answers a 429 as long as the limiter does, and forwards nothing', async () => {
+    const response = await ask('denial-baseline');
+    expect(response.status).toBe(429);
+    expect(limitFields(response)).toEqual(FIELDS);
+    expect(response.headers.get('x-origin-count')).toBeNull();
+  });
+
+  it('demo-origin is an origin of its own', async () => {
+    const response = await ask('demo-origin');
+    expect(response.headers.get('x-origin-count')).toBe('1');
   });
 });
 
