@@ -74,20 +74,31 @@ export function randomFaults(random: Random): Faults {
   const some = (value: () => number) => (random.chance(0.4) ? value() : 0);
   const part = () => some(() => random.between(0, 0.2));
   return {
+    ...randomFaultsWithinReach(random),
     delayMs: random.between(0, 40),
     jitterMs: random.between(0, 40),
     stragglers: part(),
     stragglerMs: random.between(50, 2_500),
     callsLost: part(),
     repliesLost: part(),
-    callsRepeated: part(),
     connectionsLost: part(),
     serviceMs: random.between(0.2, 2),
     queueMs: random.between(50, 2_000),
-    startMs: random.between(0, 200),
     stallsPerSecond: some(() => random.between(0, 0.5)),
     stallMs: random.between(100, 3_000),
     evictionsPerSecond: some(() => random.between(0, 0.5)),
+  };
+}
+
+/** Only such faults as leave every call answered in time, so that limits must hold to the unit. */
+export function randomFaultsWithinReach(random: Random): Faults {
+  const some = (value: () => number) => (random.chance(0.4) ? value() : 0);
+  return {
+    ...HEALTHY,
+    delayMs: random.between(0, 15),
+    jitterMs: random.between(0, 15),
+    callsRepeated: some(() => random.between(0, 0.2)),
+    startMs: random.between(0, 200),
     deathsPerSecond: some(() => random.between(0, 1)),
     driftPpm: some(() => random.between(0, 500)),
     stepsPerSecond: some(() => random.between(0, 0.3)),

@@ -151,8 +151,9 @@ export class WindowExcess {
     if (window > this.#window) {
       this.#usedBefore = window === this.#window + 1 ? this.#used : 0;
       this.#used = 0;
-      this.#window = window;
     }
+    // A clock that was set back takes its count with it.
+    this.#window = window;
     const isAtEdge = Math.floor((atMs - this.#slackMs) / this.#windowMs) < window;
     if (isAtEdge && this.#usedBefore + units <= this.#quota) this.#usedBefore += units;
     else this.#used += units;

@@ -148,8 +148,14 @@ class Simulation implements Stage {
   #newChapter(faults: Faults, { isDegraded = false }: Pick<Plan, 'isDegraded'>): Chapter {
     const { isolates, largestCost = 1 } = this.#plan;
     const topology = { isolates, blindIsolates: isDegraded ? isolates : 0, largestCost };
-    const losses = this.#lossesFromNow();
-    const watch = new Watch({ roundTripMs: roundTripMs(faults), isDegraded, topology, losses });
+    const watch = new Watch({
+      roundTripMs: roundTripMs(faults),
+      isDegraded,
+      topology,
+      losses: this.#lossesFromNow(),
+      driftPpm: this.#faults.driftPpm,
+      ownerNowMs: (owner) => this.world.owner(owner).clock.nowMs,
+    });
     return { ideal: new Ideal(), measures: new Measures(this.world.time.elapsedMs), watch };
   }
 

@@ -4,11 +4,11 @@
  * Everything comes from the seed: how many isolates, which rules, who sends what, and what goes wrong.
  */
 import type { Winner } from '../../src/policy/counter.ts';
-import { randomFaults } from './faults.ts';
+import { randomFaults, randomFaultsWithinReach } from './faults.ts';
 import type { Random } from './random.ts';
 import { winner } from './rules.ts';
 import type { Case, Plan } from './scenario.ts';
-import type { Stream } from './traffic.ts';
+import type { Phase, Stream } from './traffic.ts';
 
 const SAFETY_MS = 6_000;
 
@@ -18,35 +18,45 @@ const LIVENESS_MS = 2_000;
 
 /** Of the limit: little enough that what was owed comes back meanwhile. */
 const RECOVERY_LOAD = 0.3;
-const LIVENESS_LOAD = 0.5;
+
+/** Once all is well, calm callers are refused nothing, and the storm after them gets nothing above the limit. */
+const CALM_LOAD = 0.5;
+const STORM_LOAD = 3;
 
 export const SOAK: Case = { label: '', plan: randomPlan };
 
 function randomPlan(random: Random): Plan {
+  const isWithinReach = random.chance(0.3);
   const isolates = 1 + random.below(8);
   const rules = Array.from({ length: 1 + random.below(3) }, (_, at) => randomRule(`policy ${at}`, random));
   const costs = random.chance(0.3) ? [1, 1, 2, 3] : [1];
   const narrowest = Math.min(...rules.map(({ rule }) => (rule.limit!.quota * 1_000) / rule.limit!.windowMs));
   const mean = costs.reduce((sum, cost) => sum + cost, 0) / costs.length;
-  const load = (times: number) => (narrowest * times) / mean;
-  const request: Stream['request'] = (chance) => ({
-    group: 'all',
-    isolate: chance.below(isolates),
-    enforced: rules,
-    cost: chance.oneOf(costs),
+  const stream = (group: string, startsMs: number, phases: readonly Phase[]): Stream => ({
+    phases: [{ forMs: startsMs, perSecond: 0 }, ...phases],
+    request: (chance) => ({
+      group,
+      isolate: chance.below(isolates),
+      enforced: rules,
+      cost: chance.oneOf(costs),
+    }),
   });
-  const phases = [
-    { forMs: SAFETY_MS, perSecond: load(random.between(0.3, 4)) },
-    { forMs: RECOVERY_MS, perSecond: load(RECOVERY_LOAD) },
-    { forMs: LIVENESS_MS, perSecond: load(LIVENESS_LOAD) },
-  ];
+  const phase = (forMs: number, load: number): Phase => ({ forMs, perSecond: (narrowest * load) / mean });
+  const liveFromMs = SAFETY_MS + RECOVERY_MS;
   return {
     isolates,
-    streams: [{ phases, request }],
-    faults: randomFaults(random),
-    heal: { atMs: SAFETY_MS, liveFromMs: SAFETY_MS + RECOVERY_MS },
+    streams: [
+      stream('faults', 0, [
+        phase(SAFETY_MS, random.between(0.3, isWithinReach ? 1.5 : 4)),
+        phase(RECOVERY_MS, RECOVERY_LOAD),
+      ]),
+      stream('calm', liveFromMs, [phase(LIVENESS_MS, CALM_LOAD)]),
+      stream('storm', liveFromMs + LIVENESS_MS, [phase(LIVENESS_MS, STORM_LOAD)]),
+    ],
+    faults: isWithinReach ? randomFaultsWithinReach(random) : randomFaults(random),
+    heal: { atMs: SAFETY_MS, liveFromMs },
     largestCost: Math.max(...costs),
-    isDegraded: true,
+    isDegraded: !isWithinReach,
     inQuotaRefusalsMax: Number.POSITIVE_INFINITY,
   };
 }

@@ -1,14 +1,15 @@
 /**
  * Conservation: of each counter, what was admitted against what its rule allows, at every admission.
  *
- * While all is well that is the limit itself, but for one round trip. When owners are out of reach it is what `engine/bound` says of it. On
+ * While all is well that is the limit itself, but for one round trip; seconds are the owner's seconds, and windows have their edges
+ * where its clock has them. When owners are out of reach it is what `engine/bound` says of it. On
  * top comes what an owner's machine loses: a crash may forget what is not written, and a clock that steps forward refills once.
  */
 import { capacity, type Limit } from '../../src/core/decision.ts';
 import { boundOf, type Topology } from '../../src/engine/bound.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import type { Losses } from './owner-server.ts';
-import { Excess, envelopeOf, WindowExcess } from './reference.ts';
+import { type Envelope, Excess, envelopeOf, WindowExcess } from './reference.ts';
 
 /** After a lower limit comes into force, leases and answers under the old one may still be on their way for so long. */
 const OLD_RULE_MS = 1_000;
@@ -21,6 +22,9 @@ export interface WatchOptions {
   readonly isDegraded: boolean;
   readonly topology: Topology;
   readonly losses: (owner: string) => Losses;
+  /** How fast an owner's clock may run. */
+  readonly driftPpm: number;
+  readonly ownerNowMs: (owner: string) => number;
 }
 
 export interface Breach {
@@ -67,6 +71,7 @@ class WatchedCounter {
   readonly #winner: Winner;
   readonly #options: WatchOptions;
   readonly #bare: Excess | WindowExcess;
+  readonly #rateFactor: number;
   readonly #bound: Excess | undefined;
   readonly #crashUnits: number;
   #limit: Limit;
@@ -78,10 +83,11 @@ class WatchedCounter {
     this.#winner = winner;
     this.#options = options;
     this.#limit = limit;
+    this.#rateFactor = 1 + options.driftPpm / 1e6;
     this.#bare =
       limit.algorithm === 'fixed_window'
         ? new WindowExcess(limit, options.roundTripMs)
-        : new Excess(envelopeOf(limit), options.roundTripMs);
+        : new Excess(this.#envelopeOf(limit), options.roundTripMs);
     this.#bound = options.isDegraded ? new Excess(bound.flapping, LATE_ANSWER_MS) : undefined;
     this.#crashUnits = bound.crashUnits;
   }
@@ -92,7 +98,8 @@ class WatchedCounter {
 
   admitted(limit: Limit, cost: number, atMs: number): Breach | undefined {
     if (limit !== this.#limit) this.#adopt(limit, atMs);
-    this.#bare.admitted(cost, atMs);
+    const isWindow = this.#bare instanceof WindowExcess;
+    this.#bare.admitted(cost, isWindow ? this.#options.ownerNowMs(this.#winner.owner.name) : atMs);
     this.#bound?.admitted(cost, atMs);
     const { worst: excess } = this.#bound ?? this.#bare;
     if (excess === 0) return undefined;
@@ -108,6 +115,11 @@ class WatchedCounter {
     if (atMs < this.#changesAtMs) return;
     this.#changesAtMs = undefined;
     this.#limit = limit;
-    if (this.#bare instanceof Excess) this.#bare.adopt(envelopeOf(limit), atMs);
+    if (this.#bare instanceof Excess) this.#bare.adopt(this.#envelopeOf(limit), atMs);
+  }
+
+  #envelopeOf(limit: Limit): Envelope {
+    const { burstUnits, unitsPerSecond } = envelopeOf(limit);
+    return { burstUnits, unitsPerSecond: unitsPerSecond * this.#rateFactor };
   }
 }
