@@ -10,3 +10,12 @@ export const SCENARIOS: readonly Scenario[] = [...HOT, ...CALLERS, ...ILLS];
 export function rowName({ name }: Pick<Scenario, 'name'>, { label }: Case): string {
   return label === '' ? name : `${name} ${label}`;
 }
+
+/** The case of a row; throws on a name that is none. */
+export function caseOf(row: string): Case {
+  for (const scenario of SCENARIOS) {
+    const found = scenario.cases.find((each) => rowName(scenario, each) === row);
+    if (found !== undefined) return found;
+  }
+  throw new Error(`There is no row ${row}.`);
+}

@@ -115,21 +115,35 @@ const skew: Scenario = {
   ),
 };
 
+/** A pause in which everything comes to rest; and one in which the owner's bucket fills up while leases are still out. */
 const pauseFlood: Scenario = {
   name: 'pause-flood',
-  about: 'half the limit, a pause in which all comes to rest, then five times the limit',
+  about: 'below the limit, a pause, then several times the limit',
   cases: [
-    oneKey({
-      rule: { perSecond: 2_000 },
-      isolates: 10,
-      phases: [
-        { forMs: 2_000, perSecond: 1_000 },
-        { forMs: 3_000, perSecond: 0 },
-        { forMs: 3_000, perSecond: 10_000 },
-      ],
-    }),
+    pauseCase({ label: '', load: 0.5, pauseMs: 3_000, flood: 5 }),
+    pauseCase({ label: 'short', load: 0.9, pauseMs: 400, flood: 3 }),
   ],
 };
+
+interface Pause {
+  readonly label: string;
+  readonly load: number;
+  readonly pauseMs: number;
+  readonly flood: number;
+}
+
+function pauseCase({ label, load: times, pauseMs, flood: floodTimes }: Pause): Case {
+  return oneKey({
+    label,
+    rule: { perSecond: 2_000 },
+    isolates: 10,
+    phases: [
+      { forMs: 2_000, perSecond: 2_000 * times },
+      { forMs: pauseMs, perSecond: 0 },
+      { forMs: 3_000, perSecond: 2_000 * floodTimes },
+    ],
+  });
+}
 
 const onOff: Scenario = {
   name: 'on-off',
