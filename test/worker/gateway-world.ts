@@ -68,6 +68,13 @@ export class GatewayWorld {
     return this.sendAsIs(request);
   }
 
+  /** Sends a request and does not wait for what it left to do; `done` does. */
+  async begin(request: Request): Promise<{ response: Response; done: () => Promise<void> }> {
+    const context = createExecutionContext();
+    const response = await this.#gateway.fetch(request, this.#bindings, context);
+    return { response, done: () => waitOnExecutionContext(context) };
+  }
+
   async sendAsIs(request: Request): Promise<Response> {
     const context = createExecutionContext();
     const response = await this.#gateway.fetch(request, this.#bindings, context);
