@@ -1,22 +1,11 @@
 /**
  * What may become of a call on its way to an owner and back.
  */
+import type { Fate } from '../../scripts/sim/fate.ts';
 import type { OwnerCall } from '../../src/engine/messages.ts';
 import type { OwnerFailure } from '../../src/engine/ports.ts';
 
-export interface Fate {
-  /** When each copy of the call reaches the owner, in milliseconds since it was sent; none: it never does. */
-  readonly arrivesAfterMs: readonly number[];
-  /** What the caller hears of it; `nothing` leaves it waiting for ever. */
-  readonly heard: Heard;
-}
-
-export type Heard =
-  | 'nothing'
-  /** The reply to the copy of this number (from 0), so long after it was made. */
-  | { readonly copy: number; readonly afterMs: number }
-  /** A failure, so long after the call was sent. */
-  | { readonly failure: OwnerFailure; readonly afterMs: number };
+export type { Fate };
 
 export interface Sent {
   readonly owner: string;

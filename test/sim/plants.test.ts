@@ -1,0 +1,31 @@
+/**
+ * Every planted fault is found by a scenario that finds nothing without it: or the simulator would not find such a fault in the engine.
+ */
+import { expect, test } from 'vitest';
+import type { Plant } from '../../scripts/sim/plant.ts';
+import { PLANTS } from '../../scripts/sim/plants.ts';
+import { caseOf } from '../../scripts/sim/scenarios.ts';
+import { simulate } from '../../scripts/sim/simulation.ts';
+
+/** For each plant the row of the table that shows it, and how it shows. */
+const FOUND_BY: Readonly<Record<string, readonly [row: string, how: RegExp]>> = {
+  'grant-not-deducted': ['small-burst 1.5x', /above its bound/],
+  'outstanding-not-counted': ['small-burst 1.5x', /above its bound/],
+  'give-back-twice': ['many-limits strict', /above its bound/],
+  'lease-after-expiry': ['onset newcomers', /above its bound/],
+  'hold-ignored': ['hot-key 2x', /above its bound/],
+  'shadow-decides': ['steady', /inside their quota were refused/],
+  'denied-demand': ['noisy-user 0.9x', /inside their quota were refused/],
+};
+
+async function violationOf(row: string, plant?: Plant): Promise<string | undefined> {
+  return (await simulate(caseOf(row), { seed: 1, plant })).violation;
+}
+
+for (const plant of PLANTS) {
+  test(plant.name, { timeout: 60_000 }, async () => {
+    const [row, how] = FOUND_BY[plant.name]!;
+    expect(await violationOf(row)).toBeUndefined();
+    expect(await violationOf(row, plant)).toMatch(how);
+  });
+}
