@@ -127,7 +127,7 @@ export function nowMsFor(limit: Limit, clock: LogicalClock): number {
 /** How long until the counter says nothing: it is full, and nothing of it is lent. */
 export function restInMs({ limit, state, lent }: Counter, clock: LogicalClock): number {
   const fullInMs = atRestAtMs(limit, state) - nowMsFor(limit, clock);
-  return lent === undefined ? fullInMs : Math.max(fullInMs, lent.endsInMs(clock.logicalMs));
+  return lent === undefined ? fullInMs : lent.restInMs(limit, { fullInMs, nowMs: clock.logicalMs });
 }
 
 function adopt(counter: Counter, asked: { limit: Limit; version: Version }, clock: LogicalClock): void {

@@ -14,6 +14,9 @@ const FORGET_AFTER_MS = 2 * HALF_LIFE_MS;
 /** An object answers about 1,000 calls a second, so more holders than this cannot ask often enough to be told a useful share. */
 const HOLDERS_MAX = 4_096;
 
+/** Ten times what a limit may admit at its dearest; what is reported beyond it is no measurement. */
+const UNITS_PER_SECOND_MAX = 1e9;
+
 interface Faded {
   unitsPerSecond: number;
   atMs: number;
@@ -24,7 +27,8 @@ export class Demand {
   readonly #holders = new Map<string, Faded>();
   readonly #total: Faded = { unitsPerSecond: 0, atMs: 0 };
 
-  report(holder: string, unitsPerSecond: number, nowMs: number): void {
+  report(holder: string, reported: number, nowMs: number): void {
+    const unitsPerSecond = reported > 0 ? Math.min(reported, UNITS_PER_SECOND_MAX) : 0;
     const before = this.#holders.get(holder);
     this.#holders.delete(holder);
     this.#holders.set(holder, { unitsPerSecond, atMs: nowMs });
@@ -38,6 +42,12 @@ export class Demand {
     if (own === undefined || own.unitsPerSecond === 0) return 0;
     const total = faded(this.#total, nowMs);
     return total > 0 ? Math.min(1, faded(own, nowMs) / total) : 1;
+  }
+
+  /** As fast as this holder asks by its last report; 0 for a holder that never reported. */
+  unitsPerSecond(holder: string, nowMs: number): number {
+    const own = this.#holders.get(holder);
+    return own === undefined ? 0 : faded(own, nowMs);
   }
 
   totalUnitsPerSecond(nowMs: number): number {

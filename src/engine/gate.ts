@@ -103,9 +103,11 @@ export class Gate {
   ): Owned | Promise<Owned> {
     this.#owners.leases.arrive(winners, request.cost);
     const denials = this.#owners.remembered(winners, request.cost);
-    if (denials.length > 0) {
+    if (denials.length > 0 && !this.#areLeased(denials, winners, request.cost)) {
       this.#ports.count('deny_memory_hit');
-      return { reports: this.#reports(winners, [], denials, request.cost), shadowDenied: [] };
+      const reports = this.#reports(winners, [], denials, request.cost);
+      if (winners.length > 1) this.#owners.leases.unarrive(othersDenied(winners, reports, []), request.cost);
+      return { reports, shadowDenied: [] };
     }
     const { deciding, shadowOnly } = groupByOwner(winners, divide(request.shadow).owned);
     const ask = this.#newAsk(request);
@@ -113,6 +115,14 @@ export class Gate {
     if (spent.length < deciding.length && !spent.some(({ result }) => isDenial(result)))
       return this.#askOwners({ request, winners, deciding, shadowOnly, ask, spent }, background);
     return this.#end({ request, winners, shadowOnly, ask, asked: spent }, background);
+  }
+
+  /** What an owner denied says nothing of the units that it has lent to this isolate. */
+  #areLeased(denials: readonly Remembered[], winners: readonly Winner[], cost: number): boolean {
+    if (this.#owners.leases.isEmpty) return false;
+    const { deciding } = groupByOwner(winners, NO_WINNERS);
+    const leased = deciding.filter((group) => this.#owners.leases.canTake(group, cost));
+    return denials.every(({ winner }) => leased.some(({ enforced }) => enforced.includes(winner)));
   }
 
   /** Takes from every lease in hand, so far as none is dry, and asks for more of those that run low. */
@@ -144,7 +154,7 @@ export class Gate {
     const reports = merge(answered, settled.reports);
     const shadowDenied = this.#shadowDenied(asked);
     if (worstOutcome(reports) !== 'allowed') {
-      this.#owners.leases.unarrive(othersDenied(winners, reports), request.cost);
+      this.#owners.leases.unarrive(othersDenied(winners, reports, asked), request.cost);
       return { reports, shadowDenied };
     }
     const stay = needsStay(request) ? new Stay(this.#house, ask, background) : undefined;
@@ -235,7 +245,7 @@ export class Gate {
     if (!isNewer(version, this.#version)) return;
     this.#version = version;
     this.#owners.denyMemory.forgetAll();
-    this.#owners.leases.hurry();
+    this.#owners.leases.adopt(version);
   }
 
   #newAsk({ version, cost, largestCost, isEstimate = false, deadlineMs }: GateRequest): Ask {
@@ -334,10 +344,21 @@ function answeredReport(
   return { policy: rule.policy, limit, outcome, source: 'owner', waitMs, level };
 }
 
-/** The counters that some other counter of the request denied: their demand is not to look larger for it. */
-function othersDenied(winners: readonly Winner[], reports: readonly PolicyReport[]): readonly Winner[] {
-  const denying = new Set(reports.filter(({ outcome }) => outcome !== 'allowed').map(({ policy }) => policy));
-  return winners.filter(({ rule }) => denying.size > (denying.has(rule.policy) ? 1 : 0));
+/**
+ * The counters that some other counter of the request denied: their demand is not to look larger for it. Which of its counters a lease
+ * has run short of, nobody knows, so none of them denies another.
+ */
+function othersDenied(
+  winners: readonly Winner[],
+  reports: readonly PolicyReport[],
+  asked: readonly Asked[],
+): readonly Winner[] {
+  const denying = reports.filter(({ outcome }) => outcome !== 'allowed').map(({ policy }) => policy);
+  return winners.filter((winner) => {
+    const dry = asked.find(({ group, result }) => result?.kind === 'dry' && group.enforced.includes(winner));
+    const own = (dry?.group.enforced ?? [winner]).map(({ rule }) => rule.policy);
+    return denying.some((policy) => !own.includes(policy));
+  });
 }
 
 /** The later reports in place of the earlier ones of the same policies. */

@@ -35,6 +35,9 @@ const EMPTY_SLICES = 0.1;
 /** At most half of what is left at once, in proportion to demand: a geometric share always leaves something for the next holder. */
 const PART_OF_LEVEL = 0.5;
 
+/** A grant, but for what tells it apart from others. */
+export type LeaseTerms = Omit<LeaseGrant, 'number'>;
+
 export interface LeaseAsk {
   readonly limit: Limit;
   /** Units in the owner's own bucket now. */
@@ -45,6 +48,8 @@ export interface LeaseAsk {
   readonly held: number;
   /** The smallest useful lease: the cost of the request that asks. */
   readonly cost: number;
+  /** What the lease should have room for, if that leaves some to others. */
+  readonly largestCost: number;
   readonly demand: {
     /** The asking holder's. */
     readonly unitsPerSecond: number;
@@ -56,8 +61,8 @@ export interface LeaseAsk {
 }
 
 /** `undefined` when there is nothing worth lending. */
-export function leaseTerms(ask: LeaseAsk): LeaseGrant | undefined {
-  const { limit, level, demand, held } = ask;
+export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
+  const { limit, demand, held } = ask;
   const holders = Math.max(1, demand.holders);
   const share = Math.min(
     1,
@@ -68,7 +73,7 @@ export function leaseTerms(ask: LeaseAsk): LeaseGrant | undefined {
   const room = lentRoom(ask, { share, holders, sliceMs, unitsPerMs });
   if (room < Math.max(1, ask.cost)) return undefined;
   const part = Math.max(share, 1 / holders) * PART_OF_LEVEL;
-  const wanted = Math.max(0, Math.min(room - held, level * part));
+  const wanted = Math.max(0, Math.min(room - held, Math.max(ask.level * part, aboveBrim(ask, room))));
   // A window's units are counted one by one; a fraction of one would be lost when it ends.
   const units = limit.algorithm === 'token_bucket' ? wanted : Math.floor(wanted);
   const isScarce = isOverloaded(ask, sliceMs);
@@ -84,6 +89,12 @@ function lentRate({ limit, lentToOthers, demand }: LeaseAsk, share: number): num
   return Math.max(0, Math.min(rate * share, wanted, rate - lentToOthers.unitsPerMs));
 }
 
+/** What the owner's bucket could not hold any more once so much room is lent: it would be lost to everybody. */
+function aboveBrim({ limit, level, lentToOthers }: LeaseAsk, room: number): number {
+  if (limit.algorithm !== 'token_bucket') return 0;
+  return level - (capacity(limit) - lentToOthers.capacity - room);
+}
+
 interface Slice {
   readonly share: number;
   readonly holders: number;
@@ -92,13 +103,13 @@ interface Slice {
 }
 
 function lentRoom(
-  { limit, lentToOthers, demand, cost }: LeaseAsk,
+  { limit, lentToOthers, demand, cost, largestCost }: LeaseAsk,
   { share, holders, sliceMs, unitsPerMs }: Slice,
 ): number {
   const free = capacity(limit) - lentToOthers.capacity;
   const useful = Math.max(demand.unitsPerSecond * ROOM_SECONDS, 2 * unitsPerMs * sliceMs);
   const fair = Math.max(share, 1 / holders) * capacity(limit) * PART_OF_LEVEL;
-  return Math.min(free, Math.max(1, cost, Math.min(useful, free / 2, fair)));
+  return Math.min(free, Math.max(1, cost, Math.min(largestCost, free / 2), Math.min(useful, free / 2, fair)));
 }
 
 /** Whether there is too little left to wait for more: of a bucket in the face of its rate, of a window for the slice to come. */
@@ -106,4 +117,15 @@ function isOverloaded({ limit, level, demand }: LeaseAsk, sliceMs: number): bool
   if (limit.algorithm !== 'token_bucket') return level < (demand.totalUnitsPerSecond / 1_000) * sliceMs;
   const rate = limit.quota / limit.windowMs;
   return demand.totalUnitsPerSecond > rate * 1_000 * OVERLOAD && level < rate * sliceMs * EMPTY_SLICES;
+}
+
+/** A bucket that is empty within a tenth of a second cannot be lent: what waits in one hand is missing in all others. */
+const BURST_MS_MIN = 100;
+
+/** Whether a limit's algorithm and burst allow leases at all. */
+export function isLendable({ algorithm, quota, burst, windowMs }: Limit): boolean {
+  if (quota === 0) return false;
+  return (
+    algorithm === 'fixed_window' || (algorithm === 'token_bucket' && burst * windowMs >= BURST_MS_MIN * quota)
+  );
 }

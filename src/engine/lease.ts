@@ -5,10 +5,16 @@
  * holders do, all buckets together are never more than the one they were cut from. The holder spends without asking; what would
  * overflow is kept aside and returned with the next message, since nobody else could spend it. The lease runs from when the holder
  * *sent* its question, so it ends before the owner takes it for ended; what is unspent then is lost, never doubled.
+ *
+ * Replies may be late, lost or out of order, so grants are numbered and the holder goes by the newest that it has; its reports say which.
+ * Until they do, the owner counts on whichever is more of what it lent before and lends now. The rate that the holder has given up
+ * but the owner still counts is therefore returned too, as the units that it is worth.
  */
 
 /** What an owner grants: added to what the holder has, and in force at once. */
 export interface LeaseGrant {
+  /** In the order in which one life of an owner grants. */
+  readonly number: number;
   /** Units to spend now, beside those in hand. */
   readonly units: number;
   /** How fast the lease refills. */
@@ -26,34 +32,58 @@ export interface LeaseGrant {
 export interface LeaseReport {
   /** The life of the owner that granted it; another life knows nothing of it. */
   readonly incarnation: string;
-  /** Units in hand. */
+  /** The newest grant that has come; 0 for none. */
+  readonly number: number;
+  /** Units in hand; in a final report those that were. */
   readonly held: number;
-  /** Units that are not in hand any more, and are the owner's again. */
+  /** Units that overflowed, and are the owner's again if it had room for them. */
   readonly returned: number;
   /** Units spent since the last report: what shadow counters are charged. */
   readonly spent: number;
+  /** The dearest request since the last report, which is what the lease should have room for. */
+  readonly largestCost: number;
   /** The holder has given the lease up and wants no other. */
   readonly isFinal: boolean;
 }
 
 /** What a holder says that has no lease yet. */
-export const NO_LEASE: LeaseReport = { incarnation: '', held: 0, returned: 0, spent: 0, isFinal: false };
+export const NO_LEASE: LeaseReport = {
+  incarnation: '',
+  number: 0,
+  held: 0,
+  returned: 0,
+  spent: 0,
+  largestCost: 0,
+  isFinal: false,
+};
 
 /** A unit in hand that rounding has made a billionth too small is a unit. */
 const ROUNDING = 1e-9;
 
+/** When an answer that brings a grant was asked for and has come; `delayMs` spreads the renewals of many holders. */
+export interface Arrival {
+  readonly sentMs: number;
+  readonly nowMs: number;
+  readonly delayMs: number;
+}
+
 export class HeldLease {
   readonly #incarnation: string;
+  #number = 0;
   #held = 0;
   #overflow = 0;
   #spent = 0;
+  #largestCost = 0;
   #unitsPerMs = 0;
   #capacity = 0;
+  /** What the owner still counts as lent beside `#unitsPerMs`, and for how long it does. */
+  #givenUpPerMs = 0;
+  #givenUpUntilMs = 0;
   #atMs = 0;
+  #beganAtMs = 0;
   #endsAtMs = 0;
   #renewAtMs = 0;
   #isScarce = false;
-  #grants = 0;
 
   constructor(incarnation: string) {
     this.#incarnation = incarnation;
@@ -63,9 +93,9 @@ export class HeldLease {
     return this.#incarnation;
   }
 
-  /** How many grants it is made of: whoever waits for it to end sees by this that it has been renewed. */
-  get grants(): number {
-    return this.#grants;
+  /** The newest grant: whoever waits for the lease to end sees by this that it has been renewed. */
+  get number(): number {
+    return this.#number;
   }
 
   get endsAtMs(): number {
@@ -76,14 +106,19 @@ export class HeldLease {
     return nowMs >= this.#endsAtMs;
   }
 
-  /** Whether a holder without units has to deny by itself. */
-  isScarce(nowMs: number): boolean {
-    return this.#isScarce && !this.isOver(nowMs);
-  }
-
   held(nowMs: number): number {
     this.#settle(nowMs);
     return this.#held;
+  }
+
+  /** Units spent that the owner has not been told of. */
+  get spent(): number {
+    return this.#spent;
+  }
+
+  /** Whether a request that finds too little has to be denied here: all is shared out, and there is room for its cost. */
+  isScarceFor(cost: number, nowMs: number): boolean {
+    return this.#isScarce && !this.isOver(nowMs) && cost <= this.#capacity + ROUNDING;
   }
 
   /**
@@ -105,38 +140,42 @@ export class HeldLease {
     this.#isScarce = false;
   }
 
-  /** Adds a grant to what is in hand. `sentMs` is when its question was sent, `delayMs` spreads the renewals of many holders. */
-  accept(
-    grant: LeaseGrant,
-    { sentMs, nowMs, delayMs }: { sentMs: number; nowMs: number; delayMs: number },
-  ): void {
+  /** Adds a grant to what is in hand. One that was overtaken by a newer one brings its units and nothing else. */
+  accept(grant: LeaseGrant, { sentMs, nowMs, delayMs }: Arrival): void {
     this.#settle(nowMs);
-    if (this.isOver(nowMs)) this.#atMs = nowMs;
+    if (grant.number <= this.#number) {
+      if (!this.isOver(nowMs)) this.#held += grant.units;
+      this.#spill();
+      return;
+    }
+    if (this.isOver(nowMs)) this.#begin(nowMs);
+    else this.#giveUp(grant.unitsPerMs, nowMs);
+    this.#number = grant.number;
     this.#held += grant.units;
     this.#unitsPerMs = grant.unitsPerMs;
     this.#capacity = grant.capacity;
     this.#endsAtMs = sentMs + grant.lifeMs;
     this.#renewAtMs = nowMs + grant.renewInMs + delayMs;
     this.#isScarce = grant.isScarce;
-    this.#grants += 1;
     this.#spill();
   }
 
   /** Spends `cost` units if they are in hand. */
   take(cost: number, nowMs: number): boolean {
     this.#settle(nowMs);
+    this.#largestCost = Math.max(this.#largestCost, cost);
     if (this.#held + ROUNDING < cost) return false;
     this.#held = Math.max(0, this.#held - cost);
     this.#spent += cost;
     return true;
   }
 
-  /** The request that took them was denied elsewhere. */
-  giveBack(cost: number, nowMs: number): void {
+  /** The request that took them was denied elsewhere. Units of a lease that has ended since are gone. */
+  giveBack(cost: number, { takenMs, nowMs }: { takenMs: number; nowMs: number }): void {
     this.#settle(nowMs);
-    if (this.isOver(nowMs)) return;
-    this.#held += cost;
     this.#spent -= cost;
+    if (this.isOver(nowMs) || takenMs < this.#beganAtMs) return;
+    this.#held += cost;
     this.#spill();
   }
 
@@ -148,36 +187,56 @@ export class HeldLease {
   }
 
   /** What to tell the owner. Returned units leave the lease here, before the message does. */
-  report(nowMs: number, isFinal = false): LeaseReport {
-    this.#settle(nowMs);
-    const report = {
-      incarnation: this.#incarnation,
-      held: this.#held,
-      returned: this.#overflow,
-      spent: Math.max(0, this.#spent),
-      isFinal,
-    };
-    this.#overflow = 0;
-    this.#spent = 0;
+  report(nowMs: number): LeaseReport {
+    return this.#report(nowMs, false);
+  }
+
+  /** A final report: what is in hand is the owner's again, and so is everything else. */
+  surrender(nowMs: number): LeaseReport {
+    const report = this.#report(nowMs, true);
+    this.#endsAtMs = Math.min(this.#endsAtMs, nowMs);
+    this.#held = 0;
     return report;
   }
 
-  /** Like `report`, and nothing stays in hand. */
-  surrender(nowMs: number): LeaseReport {
+  #report(nowMs: number, isFinal: boolean): LeaseReport {
     this.#settle(nowMs);
-    this.#overflow += this.#held;
-    this.#held = 0;
-    this.#capacity = 0;
-    this.#unitsPerMs = 0;
-    const report = this.report(nowMs, true);
-    this.#endsAtMs = nowMs;
+    const report = {
+      incarnation: this.#incarnation,
+      number: this.#number,
+      held: this.#held,
+      returned: this.#overflow,
+      spent: Math.max(0, this.#spent),
+      largestCost: this.#largestCost,
+      isFinal,
+    };
+    this.#overflow = 0;
+    // What was given back after it was reported as spent makes the next report smaller.
+    this.#spent = Math.min(0, this.#spent);
+    this.#largestCost = 0;
+    // The owner stops counting it when it hears of the newest grant.
+    this.#givenUpPerMs = 0;
     return report;
+  }
+
+  #begin(nowMs: number): void {
+    this.#atMs = nowMs;
+    this.#beganAtMs = nowMs;
+    this.#givenUpPerMs = 0;
+  }
+
+  #giveUp(unitsPerMs: number, nowMs: number): void {
+    const before = nowMs < this.#givenUpUntilMs ? this.#givenUpPerMs : 0;
+    this.#givenUpPerMs = Math.max(0, this.#unitsPerMs + before - unitsPerMs);
+    this.#givenUpUntilMs = this.#endsAtMs;
   }
 
   #settle(nowMs: number): void {
     const untilMs = Math.min(nowMs, this.#endsAtMs);
     if (untilMs > this.#atMs) {
       this.#held += (untilMs - this.#atMs) * this.#unitsPerMs;
+      this.#overflow +=
+        Math.max(0, Math.min(untilMs, this.#givenUpUntilMs) - this.#atMs) * this.#givenUpPerMs;
       this.#atMs = untilMs;
       this.#spill();
     }

@@ -7,11 +7,12 @@
  */
 import { capacity, type Limit } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
-import type { Rule } from '../policy/ruleset.ts';
+import { isNewer, type Rule, type Version } from '../policy/ruleset.ts';
 import { BoundedMap } from './bounded-map.ts';
 import type { Group } from './groups.ts';
 import { InFlight } from './in-flight.ts';
 import { HeldLease, type LeaseGrant } from './lease.ts';
+import { isLendable } from './lease-terms.ts';
 import { Meter } from './meter.ts';
 
 /**
@@ -19,9 +20,6 @@ import { Meter } from './meter.ts';
  * waits in one isolate is missing in the others. (A flood on a small limit is denied from memory, without calls.)
  */
 const AUTO_UNITS_PER_SECOND = 20;
-
-/** A bucket that is empty within a tenth of a second cannot be lent: what waits in one hand is missing in all others. */
-const BURST_MS_MIN = 100;
 
 /** About 300 bytes each. A displaced lease is lost to the caller for a second at most. */
 const LEASES_MAX = 8_192;
@@ -31,6 +29,8 @@ const METERS_MAX = 16_384;
 
 interface Entry {
   lease: HeldLease | undefined;
+  /** When the question was sent that brought the newest grant. */
+  sentMs: number;
   readonly renewals: InFlight;
 }
 
@@ -46,6 +46,7 @@ export class Leases {
   readonly #random: () => number;
   readonly #entries = new BoundedMap<Entry>(LEASES_MAX);
   readonly #meters = new BoundedMap<Meter>(METERS_MAX);
+  #version: Version = { activation: 0, builtAtMs: 0 };
 
   constructor(nowMs: () => number, random: () => number) {
     this.#nowMs = nowMs;
@@ -83,9 +84,19 @@ export class Leases {
     return isAllowedToBe && this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND;
   }
 
+  /** A lease that can be spent; a rule that has become strict, or cannot be lent any more, ends it at once. */
   held(group: Group): HeldLease | undefined {
-    const lease = this.#entries.get(keyOf(group))?.lease;
-    return lease === undefined || lease.isOver(this.#nowMs()) ? undefined : lease;
+    const lease = this.#entries.touch(keyOf(group))?.lease;
+    if (lease === undefined || lease.isOver(this.#nowMs())) return undefined;
+    return group.enforced.every(({ rule }) => mayLease(rule)) ? lease : undefined;
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.size === 0;
+  }
+
+  canTake(group: Group, cost: number): boolean {
+    return (this.held(group)?.held(this.#nowMs()) ?? Number.NEGATIVE_INFINITY) >= cost;
   }
 
   /** The lease that a message to the owner should speak of, even if it is over: what it returns is still the owner's. */
@@ -99,20 +110,21 @@ export class Leases {
     if (lease === undefined) return 'ask';
     const nowMs = this.#nowMs();
     if (lease.take(cost, nowMs)) return 'taken';
-    return lease.isScarce(nowMs) ? 'scarce' : 'ask';
+    return lease.isScarceFor(cost, nowMs) ? 'scarce' : 'ask';
   }
 
-  giveBack(group: Group, cost: number): void {
-    this.held(group)?.giveBack(cost, this.#nowMs());
+  /** Units taken at `takenMs` are not needed after all, or units that are the caller's own come back now. */
+  giveBack(group: Group, cost: number, takenMs = this.#nowMs()): void {
+    this.held(group)?.giveBack(cost, { takenMs, nowMs: this.#nowMs() });
   }
 
   /** Whether the lease should be renewed now, nobody being at it; `soonMs` is how long a renewal takes. */
-  wantsRenewal(group: Group, soonMs: number): boolean {
-    const entry = this.#entries.get(keyOf(group));
+  wantsRenewal(group: Group, request: LeaseRequest, soonMs: number): boolean {
+    const lease = this.held(group);
     const nowMs = this.#nowMs();
-    if (entry?.lease === undefined || entry.lease.isOver(nowMs) || entry.renewals.count(nowMs) > 0)
-      return false;
-    return entry.lease.wantsRenewal({ unitsPerSecond: this.#slowest(group), soonMs }, nowMs);
+    if (lease === undefined || this.renewals(group).count(nowMs) > 0) return false;
+    if (!lease.wantsRenewal({ unitsPerSecond: this.#slowest(group), soonMs }, nowMs)) return false;
+    return this.isWanted(group, request);
   }
 
   renewals(group: Group): InFlight {
@@ -122,19 +134,25 @@ export class Leases {
   accept(
     group: Group,
     grant: LeaseGrant,
-    { incarnation, sentMs }: { incarnation: string; sentMs: number },
-  ): HeldLease {
+    { incarnation, sentMs, version }: { incarnation: string; sentMs: number; version: Version },
+  ): HeldLease | undefined {
     const entry = this.#entryOf(keyOf(group));
     const nowMs = this.#nowMs();
-    // What another life of the owner granted, this one has not deducted.
-    if (entry.lease?.incarnation !== incarnation) entry.lease = new HeldLease(incarnation);
+    if (entry.lease?.incarnation !== incarnation) {
+      // A reply that was overtaken may come from an earlier life of the owner, of whose grants the present one knows nothing.
+      if (sentMs <= entry.sentMs) return undefined;
+      entry.lease = new HeldLease(incarnation);
+    }
+    entry.sentMs = Math.max(entry.sentMs, sentMs);
     const delayMs = (this.#random() - 0.5) * RENEWAL_JITTER * grant.renewInMs;
     entry.lease.accept(grant, { sentMs, nowMs, delayMs });
+    if (isNewer(this.#version, version)) entry.lease.hurry();
     return entry.lease;
   }
 
-  /** The rules have changed. */
-  hurry(): void {
+  /** The rules have changed: every lease is to be renewed under them, also one that was asked for before and is yet to come. */
+  adopt(version: Version): void {
+    this.#version = version;
     for (const { lease } of this.#entries.values()) lease?.hurry();
   }
 
@@ -148,13 +166,13 @@ export class Leases {
   #entryOf(key: string): Entry {
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const entry = { lease: undefined, renewals: new InFlight() };
+    const entry = { lease: undefined, sentMs: Number.NEGATIVE_INFINITY, renewals: new InFlight() };
     this.#entries.set(key, entry);
     return entry;
   }
 
   #meterOf(counterId: string, nowMs: number): Meter {
-    const known = this.#meters.get(counterId);
+    const known = this.#meters.touch(counterId);
     if (known !== undefined) return known;
     const meter = new Meter(nowMs);
     this.#meters.set(counterId, meter);
@@ -173,13 +191,10 @@ function keyOf({ enforced }: Group): string {
 }
 
 /** A cost of half the bucket or more would wait for units that lie in other hands, so such a counter is not lent. */
-function canLease({ consistency, limit }: Rule, largestCost: number): boolean {
-  if (consistency === 'strict' || limit === undefined || limit.quota === 0) return false;
-  return isLendable(limit) && largestCost * 2 <= capacity(limit);
+function canLease(rule: Rule, largestCost: number): boolean {
+  return mayLease(rule) && largestCost * 2 <= capacity(rule.limit!);
 }
 
-/** Whether a limit's algorithm and burst allow leases at all. */
-export function isLendable(limit: Limit): boolean {
-  if (limit.algorithm === 'fixed_window') return true;
-  return limit.algorithm === 'token_bucket' && limit.burst * limit.windowMs >= BURST_MS_MIN * limit.quota;
+function mayLease({ consistency, limit }: Rule): boolean {
+  return consistency !== 'strict' && limit !== undefined && isLendable(limit);
 }

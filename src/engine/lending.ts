@@ -10,7 +10,7 @@ import type { Limit } from '../core/decision.ts';
 import { type Counter, nowMsFor } from './counters.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
-import { leaseTerms } from './lease-terms.ts';
+import { isLendable, type LeaseTerms, leaseTerms } from './lease-terms.ts';
 
 export interface Borrowing {
   readonly holder: string;
@@ -18,21 +18,20 @@ export interface Borrowing {
   readonly report: LeaseReport;
   /** The owner's present life: a lease of an earlier one is none of its business. */
   readonly incarnation: string;
-  /** All the enforced counters of the question, each with the holder's demand for it. */
-  readonly counters: readonly { readonly counter: Counter; readonly unitsPerSecond: number }[];
+  /** What the next grant is called. */
+  readonly number: number;
+  /** All the enforced counters of the question; each knows the holder's demand for it. */
+  readonly counters: readonly Counter[];
 }
 
-/** Takes back what the holder returns; a final report ends its lease. */
-export function takeBackLease(
+/** Hears what the holder says of the lease it has: what it returns, what it goes by, whether it has ended. */
+export function hearOfLease(
   { report, incarnation, counters, ...borrowing }: Borrowing,
   clock: LogicalClock,
 ): void {
   if (report.incarnation !== incarnation) return;
   const key = keyOf(borrowing.holder, counters);
-  for (const { counter } of counters) {
-    counter.lent?.takeBack(counter, key, report, clock);
-    if (report.isFinal) counter.lent?.end(key);
-  }
+  for (const counter of counters) counter.lent?.hear(counter, key, report, clock);
 }
 
 /** Charges a shadow counter what was spent from a lease; true when it would have denied some of it. */
@@ -47,38 +46,41 @@ export function chargeShadow(counter: Counter, spent: number, clock: LogicalCloc
 
 /** The holder's next lease; `undefined` when one of the counters has nothing to lend. */
 export function lend(borrowing: Borrowing, clock: LogicalClock): LeaseGrant | undefined {
-  const { holder, counters, report } = borrowing;
+  const { holder, counters, report, number } = borrowing;
   if (report.isFinal || counters.length === 0) return undefined;
+  // The numbers may be newer than those the holder goes by.
+  if (!counters.every(({ limit }) => isLendable(limit))) return undefined;
   const key = keyOf(holder, counters);
-  const books = counters.map(({ counter }) => {
+  const books = counters.map((counter) => {
     counter.lent ??= new LeaseBook(clock.logicalMs);
     return counter.lent;
   });
   if (!books.every((book) => book.hasRoomFor(key))) return undefined;
-  const grants = counters.map(({ counter, unitsPerSecond }, at) =>
-    termsOf(counter, books[at]!.lentToOthers(key), { ...borrowing, unitsPerSecond }, clock),
-  );
-  const grant = narrowest(grants);
-  if (grant === undefined) return undefined;
-  for (const [at, { counter }] of counters.entries()) books[at]!.lend(counter, key, grant, clock);
+  const terms = narrowest(counters.map((counter, at) => termsOf(counter, books[at]!, borrowing, clock)));
+  if (terms === undefined) return undefined;
+  const grant = { ...terms, number };
+  for (const [at, counter] of counters.entries()) books[at]!.lend(counter, key, grant, clock);
   return grant;
 }
 
 function termsOf(
   counter: Counter,
-  lentToOthers: { unitsPerMs: number; capacity: number },
-  { report, incarnation, cost, unitsPerSecond }: Borrowing & { readonly unitsPerSecond: number },
+  book: LeaseBook,
+  { holder, counters, report, incarnation, cost }: Borrowing,
   clock: LogicalClock,
-): LeaseGrant | undefined {
+): LeaseTerms | undefined {
   const { limit, state, demand } = counter;
+  const key = keyOf(holder, counters);
+  const reported = report.incarnation === incarnation ? report.held : 0;
   return leaseTerms({
     limit,
     level: Math.max(0, available(limit, state, nowMsFor(limit, clock))),
-    lentToOthers,
-    held: report.incarnation === incarnation ? report.held : 0,
+    lentToOthers: book.lentToOthers(key),
+    held: reported + book.unitsOnTheirWay(key),
     cost,
+    largestCost: Math.max(cost, report.largestCost),
     demand: {
-      unitsPerSecond,
+      unitsPerSecond: demand.unitsPerSecond(holder, clock.logicalMs),
       totalUnitsPerSecond: demand.totalUnitsPerSecond(clock.logicalMs),
       holders: demand.activeHolders,
     },
@@ -93,29 +95,41 @@ function windowLeftMs(limit: Limit, { rawMs }: LogicalClock): number {
     : Number.POSITIVE_INFINITY;
 }
 
-function narrowest(grants: readonly (LeaseGrant | undefined)[]): LeaseGrant | undefined {
-  let narrowest = grants[0];
-  for (const grant of grants) {
-    if (grant === undefined || narrowest === undefined) return undefined;
+function narrowest(all: readonly (LeaseTerms | undefined)[]): LeaseTerms | undefined {
+  let narrowest = all[0];
+  for (const terms of all) {
+    if (terms === undefined || narrowest === undefined) return undefined;
     narrowest = {
-      units: Math.min(narrowest.units, grant.units),
-      unitsPerMs: Math.min(narrowest.unitsPerMs, grant.unitsPerMs),
-      capacity: Math.min(narrowest.capacity, grant.capacity),
-      lifeMs: Math.min(narrowest.lifeMs, grant.lifeMs),
-      renewInMs: renewal(narrowest, grant),
-      isScarce: narrowest.isScarce || grant.isScarce,
+      units: Math.min(narrowest.units, terms.units),
+      unitsPerMs: Math.min(narrowest.unitsPerMs, terms.unitsPerMs),
+      capacity: Math.min(narrowest.capacity, terms.capacity),
+      lifeMs: Math.min(narrowest.lifeMs, terms.lifeMs),
+      renewInMs: renewal(narrowest, terms),
+      isScarce: narrowest.isScarce || terms.isScarce,
     };
   }
   return narrowest;
 }
 
 /** A scarce counter says when its next slice is due; among equals the slower one does. */
-function renewal(a: LeaseGrant, b: LeaseGrant): number {
+function renewal(a: LeaseTerms, b: LeaseTerms): number {
   if (a.isScarce !== b.isScarce) return a.isScarce ? a.renewInMs : b.renewInMs;
   return Math.max(a.renewInMs, b.renewInMs);
 }
 
 /** A holder has one lease for each set of counters. */
-function keyOf(holder: string, counters: readonly { readonly counter: Counter }[]): string {
-  return counters.length === 1 ? holder : [holder, ...counters.map(({ counter }) => counter.id)].join('\n');
+function keyOf(holder: string, counters: readonly Counter[]): string {
+  return counters.length === 1 ? holder : [holder, ...counters.map(({ id }) => id)].join('\n');
+}
+
+/** A report as it can be believed: a holder of another version, or a faulty one, must not spoil a counter. */
+export function believable(report: LeaseReport): LeaseReport {
+  const { incarnation, isFinal } = report;
+  const [number, held, returned] = [amount(report.number), amount(report.held), amount(report.returned)];
+  const [spent, largestCost] = [amount(report.spent), amount(report.largestCost)];
+  return { incarnation, number, held, returned, spent, largestCost, isFinal: isFinal === true };
+}
+
+function amount(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0;
 }

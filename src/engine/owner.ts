@@ -16,7 +16,7 @@ import { type Counter, Counters, nowMsFor, restInMs } from './counters.ts';
 import { Demand } from './demand.ts';
 import { LeaseBook, type StoredLease } from './lease-book.ts';
 import { Ledger, type Recent } from './ledger.ts';
-import { type Borrowing, chargeShadow, lend, takeBackLease } from './lending.ts';
+import { type Borrowing, believable, chargeShadow, hearOfLease, lend } from './lending.ts';
 import {
   type Answer,
   type CounterReport,
@@ -79,6 +79,7 @@ export class Owner {
   readonly #afterTheFact: AfterTheFact;
   #clock: LogicalClock;
   #version: Version;
+  #grants = 0;
 
   constructor(options: OwnerOptions, rawMs: number, stored?: StoredOwner) {
     this.#options = options;
@@ -152,17 +153,17 @@ export class Owner {
       const { id, limit, shadow, unitsPerSecond } = asked;
       const counter = this.#obtain({ id, limit, version: call.version }, clock, beside);
       counter.demand.report(call.holder, unitsPerSecond, clock.logicalMs);
-      counters.push({ counter, shadow, unitsPerSecond });
+      counters.push({ counter, shadow });
     }
     // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
     const isCharged = before === undefined;
     const borrowing = isCharged ? this.#borrowingOf(question, call.holder, counters) : undefined;
-    if (borrowing !== undefined) takeBackLease(borrowing, clock);
+    if (borrowing !== undefined) hearOfLease(borrowing, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
     const { outcome, decisions, charges } = this.#decide(counters, asking, clock);
-    const shadowDenied = this.#chargeShadows(counters, question.lease?.spent ?? 0, clock);
+    const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
     const lease = borrowing && lend(borrowing, clock);
-    if (borrowing !== undefined) for (const { counter } of borrowing.counters) this.#changed(counter, clock);
+    for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
       counters: counters.map(({ counter }, at) => {
@@ -177,14 +178,12 @@ export class Owner {
     return answer;
   }
 
-  #borrowingOf(
-    { cost, lease: report }: Question,
-    holder: string,
-    counters: readonly Asked[],
-  ): Borrowing | undefined {
-    if (report === undefined) return undefined;
+  #borrowingOf({ cost, lease }: Question, holder: string, asked: readonly Asked[]): Borrowing | undefined {
+    if (lease === undefined) return undefined;
+    this.#grants += 1;
     const { incarnation } = this.#options;
-    return { holder, cost, report, incarnation, counters: counters.filter(({ shadow }) => !shadow) };
+    const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
+    return { holder, cost, report: believable(lease), incarnation, number: this.#grants, counters };
   }
 
   /** Shadow counters of a lease are charged what was spent of it, and told apart are those that would have denied some of it. */
@@ -258,7 +257,6 @@ export class Owner {
 interface Asked {
   readonly counter: Counter;
   readonly shadow: boolean;
-  readonly unitsPerSecond: number;
 }
 
 /** What a shadow counter would have said, had it been asked in time. */

@@ -33,6 +33,9 @@ const SHORT_IN_FLIGHT_MAX = 2;
 /** An unspent lease goes back this long before it ends, which is time enough to arrive before the owner writes it off. */
 const RETURN_BEFORE_END_MS = 150;
 
+/** A lease that ends with its window may live for less than that; most of its life is then for spending it. */
+const RETURN_PART = 0.25;
+
 /** A renewal should be asked for when what is in hand lasts for no longer than this many usual answer times. */
 const RENEW_AHEAD = 1.5;
 
@@ -78,7 +81,7 @@ export type GroupResult =
   /** Denials of other requests settled it while it waited for a place. */
   | { readonly kind: 'remembered'; readonly denials: readonly Remembered[] }
   /** Spent from a lease in hand. */
-  | { readonly kind: 'leased' }
+  | { readonly kind: 'leased'; readonly takenMs: number }
   /** The lease in hand is empty, and there is nothing to ask for. */
   | { readonly kind: 'dry'; readonly retryAfterMs: number }
   | { readonly kind: 'unanswered'; readonly late?: Promise<LateAnswer | undefined> };
@@ -139,7 +142,7 @@ export class Owners {
   /** Without a call: from the lease in hand, if there is one. */
   spendLease(group: Group, { cost }: { cost: number }): GroupResult | undefined {
     const take = this.leases.take(group, cost);
-    if (take === 'taken') return LEASED;
+    if (take === 'taken') return { kind: 'leased', takenMs: this.#nowMs() };
     if (take === 'ask') return undefined;
     const retryAfterMs = this.leases.held(group)?.waitMs(cost, this.#nowMs()) ?? 1;
     return { kind: 'dry', retryAfterMs };
@@ -178,7 +181,7 @@ export class Owners {
   renewIfDue(group: Group, ask: Ask, background: Background): void {
     const link = this.link(group.owner);
     const soonMs = RENEW_AHEAD * link.usualMs;
-    if (link.breaker.isClosed && this.leases.wantsRenewal(group, soonMs))
+    if (link.breaker.isClosed && this.leases.wantsRenewal(group, ask, soonMs))
       background(this.#renew(group, ask, background));
   }
 
@@ -198,10 +201,13 @@ export class Owners {
 
   /** What nobody came to spend goes back just before the lease ends, instead of being lost to everybody. */
   async #returnUnspent(lease: HeldLease, { group, ask }: Learning): Promise<void> {
-    const { grants } = lease;
-    await this.#ports.timer(lease.endsAtMs - RETURN_BEFORE_END_MS - this.#nowMs()).done;
+    const { number } = lease;
+    const lifeMs = lease.endsAtMs - this.#nowMs();
+    await this.#ports.timer(lifeMs - Math.min(RETURN_BEFORE_END_MS, lifeMs * RETURN_PART)).done;
     const nowMs = this.#nowMs();
-    if (lease.grants !== grants || lease.held(nowMs) < 1) return;
+    if (lease.number !== number || this.leases.last(group) !== lease) return;
+    const isUntold = group.shadow.length > 0 && lease.spent > 0;
+    if (lease.held(nowMs) < 1 && !isUntold) return;
     const question = this.#questionOf(
       group,
       { ...ask, id: `${ask.id}:return`, cost: 0 },
@@ -242,9 +248,10 @@ export class Owners {
 
   /** What other requests have learned while this one waited for a place. */
   #settledMeanwhile(group: Group, ask: Ask, isLeasing: boolean): GroupResult | undefined {
+    const spent = isLeasing ? this.spendLease(group, ask) : undefined;
+    if (spent !== undefined) return spent;
     const denials = this.remembered(group.enforced, ask.cost);
-    if (denials.length > 0) return { kind: 'remembered', denials };
-    return isLeasing ? this.spendLease(group, ask) : undefined;
+    return denials.length > 0 ? { kind: 'remembered', denials } : undefined;
   }
 
   #learnFrom(result: InquiryResult, learning: Learning): GroupResult {
@@ -281,9 +288,11 @@ export class Owners {
 
   #acceptLease({ answer, incarnation }: OwnerReply, learning: Learning): boolean {
     const grant = answer?.lease;
-    const { group, sentMs, background } = learning;
+    const { group, ask, sentMs, background } = learning;
     if (grant === undefined || sentMs + grant.lifeMs <= this.#nowMs()) return false;
-    const lease = this.leases.accept(group, grant, { incarnation, sentMs });
+    const { version } = ask;
+    const lease = this.leases.accept(group, grant, { incarnation, sentMs, version });
+    if (lease === undefined) return false;
     this.#ports.count('lease_granted');
     background(this.#returnUnspent(lease, learning));
     return true;
@@ -330,8 +339,6 @@ export class Owners {
     if (count > 0) this.#ports.count(event, count);
   }
 }
-
-const LEASED: GroupResult = { kind: 'leased' };
 
 /** What an answer is an answer to. */
 interface Learning {

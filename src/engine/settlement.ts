@@ -57,8 +57,12 @@ export class Settlement {
     const isAdmitted = !ending.isDenied && reports.every(({ outcome }) => outcome === 'allowed');
     if (ending.request.cost === 0) return settled;
     for (const each of asked) {
-      const stands = isAdmitted && (each.result?.kind === 'answered' || each.result?.kind === 'leased');
-      if (!stands) background(this.#takeBack(each, ending.ask));
+      if (each.result?.kind === 'leased') {
+        // At once, so that nobody finds the lease emptier than it is.
+        if (!isAdmitted) this.#owners.leases.giveBack(each.group, ending.ask.cost, each.result.takenMs);
+      } else if (!isAdmitted || each.result?.kind !== 'answered') {
+        background(this.#takeBack(each, ending.ask));
+      }
     }
     return settled;
   }
@@ -148,7 +152,7 @@ export class Settlement {
     const result = await done;
     if (result.kind === 'remembered' || result.kind === 'dry') return;
     if (result.kind === 'leased') {
-      this.#owners.leases.giveBack(group, ask.cost);
+      this.#owners.leases.giveBack(group, ask.cost, result.takenMs);
       return;
     }
     const reply = result.kind === 'answered' ? result : await result.late;

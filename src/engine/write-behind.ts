@@ -73,7 +73,7 @@ export class WriteBehind {
     for (const counter of owner.counters()) {
       if (restInMs(counter, clock) <= 0) continue;
       const { id, limit, state } = counter;
-      const lent = counter.lent?.stored(clock.logicalMs);
+      const lent = counter.lent?.stored();
       const stored = { id, limit, state, version: counter.version, ...(lent && { lent }) };
       contents.get(blockOf(id, this.#blocks))?.counters.push(stored);
     }
