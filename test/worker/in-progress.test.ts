@@ -150,7 +150,7 @@ describe('a slot', () => {
     const body = 'x'.repeat(100_000);
     const headers = { 'content-length': String(body.length), 'content-type': 'text/x-own', 'x-own': 'yes' };
     const world = new GatewayWorld(atOnce(1), { origin: () => new Response(body, { status: 203, headers }) });
-    const response = await world.send('/');
+    const { response } = await start(world);
     expect([response.status, await response.text()]).toEqual([203, body]);
     expect(Object.fromEntries(response.headers)).toMatchObject(headers);
   });
