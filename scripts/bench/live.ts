@@ -12,9 +12,9 @@ import { mean } from './statistics.ts';
 /** As many as the figures of comparable limiters were taken with: enough to keep one thread busy, too few to queue for long. */
 export const CONNECTIONS = 16;
 
-/** A slice is some two thousand requests; eight of them, two seconds for each contender, make a round. */
+/** A slice is some two thousand requests; six of them, a second and a half for each contender, make a round. */
 const SLICE_SECONDS = 0.25;
-const SLICES = 8;
+const SLICES = 6;
 
 /** By then the runtime has compiled what it will compile, and every owner exists. */
 export const WARM_UP_SECONDS = 2;
@@ -155,7 +155,7 @@ export function ratios(of: readonly number[], to: readonly number[]): number[] {
 
 /** A count hardly varies: three show that, and that the calls do not grow with time. */
 const COUNT_ROUNDS = 3;
-const COUNT_SECONDS = 2;
+const COUNT_SECONDS = 1;
 
 export interface CountOptions {
   /** Where the server's test control listens. */
