@@ -157,6 +157,8 @@ export class LeaseBook {
     const capacity = part.capacity + surplus.capacity;
     const refilled = (clock.logicalMs - grantedAtMs) * (part.unitsPerMs + surplus.unitsPerMs);
     const overflow = Math.min(returned, capacity + refilled + unitsOnTheirWay, leastRoom(lease, number));
+    // As if it had been there from the beginning: what overflowed in other hands meanwhile finds so much less room.
+    if (overflow > 0) this.#eachRoom((room) => Math.max(0, room.least - overflow));
     const cost = overflow + (isFinal ? Math.min(held, capacity) : 0);
     if (cost === 0) return;
     const { limit, state } = counter;
@@ -179,8 +181,9 @@ export class LeaseBook {
       surplus: before && surplusOf(before, grant),
       grantedAtMs: logicalMs,
       unitsOnTheirWay: (before?.unitsOnTheirWay ?? 0) + grant.units,
-      heardNumber: before?.heardNumber ?? 0,
-      heardBefore: before?.heardBefore ?? 0,
+      // What goes by earlier ones speaks of a lease that has ended.
+      heardNumber: before?.heardNumber ?? number,
+      heardBefore: before?.heardBefore ?? number,
       rooms: withRoomSince(number, before?.rooms ?? []),
     };
     this.#leases.set(key, lease);
@@ -206,9 +209,12 @@ export class LeaseBook {
 
   /** A charge only makes more room, so it is enough to look whenever time has passed or something has come back. */
   #watchRoom(counter: Counter, nowMs: number): void {
-    const room = roomIn(counter, this.#capacity, nowMs);
-    for (const { rooms } of this.#leases.values())
-      for (const each of rooms) each.least = Math.min(each.least, room);
+    const now = roomIn(counter, this.#capacity, nowMs);
+    this.#eachRoom(({ least }) => Math.min(least, now));
+  }
+
+  #eachRoom(least: (room: Room) => number): void {
+    for (const { rooms } of this.#leases.values()) for (const room of rooms) room.least = least(room);
   }
 
   /** What was lent of the brim cannot be in the bucket. Under a lowered limit more may be lent than there is, and then it is empty. */
