@@ -11,6 +11,7 @@ import { advance, type LogicalClock, startClock } from '../core/clock.ts';
 import { takenBy } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
+import { denialOrAll, isDenial, startAsking } from './asked.ts';
 import { Errands } from './errands.ts';
 import { type Group, groupByOwner, phasesOf } from './groups.ts';
 import { LocalRules } from './local-rules.ts';
@@ -167,7 +168,7 @@ export class Gate {
   async #askInPhases(groups: readonly Group[], ask: Ask, background: Background): Promise<readonly Asked[]> {
     const asked: Asked[] = [];
     for (const phase of phasesOf(groups, (winner) => this.#owners.isEmpty(winner, ask.cost))) {
-      const now = phase.map((group) => start(group, this.#owners.ask(group, ask, background)));
+      const now = phase.map((group) => startAsking(group, this.#owners.ask(group, ask, background)));
       asked.push(...now);
       // A client that goes away must not stop what its request has begun: a charge would be left without anybody to take it back.
       for (const { done } of now) background(done);
@@ -300,34 +301,6 @@ function divide(winners: readonly Winner[]): { local: readonly Winner[]; owned: 
 
 function withStay(verdict: Verdict, stay: Stay | undefined): Verdict {
   return stay === undefined ? verdict : { ...verdict, stay };
-}
-
-function start(group: Group, done: Promise<GroupResult>): Asked {
-  const asked: Asked = { group, done, result: undefined };
-  asked.done = done.then((result) => {
-    asked.result = result;
-    return result;
-  });
-  return asked;
-}
-
-/** Settles when every owner has answered or run out of time, or as soon as one denies. */
-function denialOrAll(asked: readonly Asked[]): Promise<void> {
-  return new Promise((resolve) => {
-    let left = asked.length;
-    if (left === 0) resolve();
-    for (const { done } of asked) {
-      void done.then((result) => {
-        left -= 1;
-        if (left === 0 || isDenial(result)) resolve();
-      });
-    }
-  });
-}
-
-function isDenial(result: GroupResult | undefined): boolean {
-  if (result?.kind === 'remembered' || result?.kind === 'dry') return true;
-  return result?.kind === 'answered' && result.answer.outcome !== 'allowed';
 }
 
 function reportsById(answer: Answer): ReadonlyMap<string, CounterReport> {

@@ -224,3 +224,46 @@ describe('measured: never above it, and in the worst case not far below', () => 
     expect(units).toBeGreaterThanOrEqual(0.95 * most);
   });
 });
+
+describe('requests at once', () => {
+  const slots = { quota: 10, algorithm: 'concurrency', windowMs: 30 * SECOND_MS } as const;
+
+  test('open: beside those in progress each isolate admits its share, and one at least', () => {
+    const { steady, fallback, crashUnits } = bound(slots, { isolates: 3, blindIsolates: 2 });
+    expect([steady.burstUnits, fallback.burstUnits, crashUnits]).toEqual([10, 10 + 10 + 2 + 2, 10]);
+  });
+
+  test('closed: those in progress go on', () => {
+    expect(bound({ ...slots, failureMode: 'closed' }).fallback.burstUnits).toBe(10);
+  });
+
+  test('in sentences', () => {
+    expect(bound(slots, { isolates: 2 }).sentences).toEqual([
+      'healthy: at most 10 at once',
+      'owner silent: at most 21 at once',
+      'owner crashes: up to 10 more until the slots are renewed (10 s)',
+      'an isolate dies: its slots stay taken for up to 30 s',
+    ]);
+  });
+
+  test('measured: never more than that, when an owner falls silent under them', async () => {
+    const rule = winner(slots);
+    const world = new World();
+    const isolates = [world.isolate(), world.isolate()];
+    const ask = async (isolate: Isolate, times: number) => {
+      const sent = Array.from({ length: times }, () => isolate.send([rule]));
+      return (await world.time.settle(Promise.all(sent))).filter(({ outcome }) => outcome === 'allowed')
+        .length;
+    };
+    let inProgress = await ask(isolates[0]!, 10);
+    // The whole demand moves to the other isolate just before.
+    await world.time.advance(20 * SECOND_MS);
+    await ask(isolates[1]!, 50);
+    // What was denied is remembered for a moment.
+    await world.time.advance(100);
+    world.network = down;
+    inProgress += await ask(isolates[1]!, 50);
+    expect(inProgress).toBeGreaterThan(10);
+    expect(inProgress).toBeLessThanOrEqual(bound(slots, { isolates: 2 }).fallback.burstUnits);
+  });
+});

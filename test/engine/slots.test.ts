@@ -147,6 +147,21 @@ describe('a slot', () => {
     expect([world.used(rule), world.counted('slot_release_lost')]).toEqual([0, 0]);
   });
 
+  test('words to a silent owner cost it one call in half a second, however many wait', async () => {
+    const world = new World();
+    const isolate = world.isolate();
+    const verdicts = await all(world, isolate, [slots(200)], 64);
+    const callsBefore = world.calls.length;
+    world.network = () => fails();
+    for (const verdict of verdicts) {
+      end(verdict);
+      await world.time.advance(100);
+    }
+    expect(verdicts).toHaveLength(64);
+    // 6.4 seconds.
+    expect(world.calls.length - callsBefore).toBeLessThanOrEqual(14);
+  });
+
   test('that could not be told of for its whole life is counted', async () => {
     const world = new World();
     const verdicts = await all(world, world.isolate(), [rule], 3);
