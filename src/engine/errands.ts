@@ -4,8 +4,8 @@
  *
  * The first word waits a moment for others, then one message takes all there is to tell; any question to that owner meanwhile does so
  * too. As long as that message is on its way nobody sends another, so however many words wait for a silent owner, they cost one call
- * in half a second. Each errand belongs to a request and ends with it at the latest (the platform keeps one alive for half
- * a minute); what is left then waits for the next message to that owner.
+ * in half a second. Each errand belongs to a request, which the platform keeps alive for half a minute after its response; what is
+ * left then waits for the next message to that owner.
  */
 import type { OwnerRef } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
@@ -21,6 +21,9 @@ const PATIENCE_MS = 1_000;
 /** A lost word is repeated after this, then after twice as long, and so on. */
 const REPEAT_AFTER_MS = 500;
 const REPEAT_AFTER_MS_MAX = 4_000;
+
+/** As long as the platform keeps a request alive whose response has ended. */
+const ERRAND_MS_MAX = 30_000;
 
 export interface ErrandsOptions {
   readonly ports: Ports;
@@ -42,12 +45,13 @@ export class Errands {
     this.#options = options;
   }
 
-  /** Settles when the owner has been told, or there is nothing to tell any more. */
+  /** Settles when the owner has been told, or there is nothing to tell any more, or half a minute has passed. */
   async run({ owner, version, isUntold }: Errand): Promise<void> {
     const { ports, nowMs, owners } = this.#options;
     let repeatAfterMs = REPEAT_AFTER_MS;
+    const untilMs = nowMs() + ERRAND_MS_MAX;
     let isMessenger = false;
-    while (isUntold() || (isMessenger && owners.link(owner).hasUntold(nowMs()))) {
+    while (nowMs() < untilMs && (isUntold() || (isMessenger && owners.link(owner).hasUntold(nowMs())))) {
       const link = owners.link(owner);
       isMessenger = nowMs() >= link.messengerUntilMs;
       if (isMessenger) link.messengerUntilMs = nowMs() + BATCH_MS;

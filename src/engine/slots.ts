@@ -20,6 +20,8 @@ interface Held {
   readonly lifeMs: number;
   /** When the owner was last told, and had heard; `-Infinity` when it never was. */
   renewedMs: number;
+  /** Whether the owner may know of it. */
+  isTold: boolean;
 }
 
 interface Freed {
@@ -56,16 +58,24 @@ export class HeldSlots {
   }
 
   /** Answers how often the slot is to be renewed. */
-  hold({ id, counters, takenMs = Number.NEGATIVE_INFINITY }: Holding): number {
+  hold({ id, counters, takenMs }: Holding): number {
     const lifeMs = Math.min(...counters.map(({ limit }) => limit.windowMs));
-    this.#held.set(id, { counters, lifeMs, renewedMs: takenMs });
+    this.#held.set(id, {
+      counters,
+      lifeMs,
+      renewedMs: takenMs ?? Number.NEGATIVE_INFINITY,
+      isTold: takenMs !== undefined,
+    });
     this.#count(counters, 1);
     if (this.#held.size > SLOTS_MAX) this.#forgetOldest();
     return lifeMs / RENEWALS_PER_LIFE;
   }
 
+  /** A slot that no owner has ever been told of is simply gone. */
   free(id: string, counters: readonly CounterRef[], nowMs: number): void {
+    const held = this.#held.get(id);
     if (this.#held.delete(id)) this.#count(counters, -1);
+    if (held?.isTold === false) return;
     const lifeMs = Math.max(...counters.map(({ limit }) => limit.windowMs));
     this.#freed.set(id, { counters, untilMs: nowMs + lifeMs });
     if (this.#freed.size > SLOTS_MAX) this.#lose(this.#freed.keys().next().value!);
@@ -99,7 +109,9 @@ export class HeldSlots {
     }
     for (const [id, held] of this.#held) {
       if (notices.length === PER_MESSAGE_MAX) return notices;
-      if (isDue(held, nowMs)) notices.push({ id, counters: held.counters, isHeld: true });
+      if (!isDue(held, nowMs)) continue;
+      held.isTold = true;
+      notices.push({ id, counters: held.counters, isHeld: true });
     }
     return notices;
   }

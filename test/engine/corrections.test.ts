@@ -157,8 +157,13 @@ describe('decided by an owner', () => {
     const verdict = await isolate.ask([rule], { cost: 10, isEstimate: true });
     world.network = down;
     verdict.stay?.settle(30);
-    await world.time.runOut();
-    expect([world.used(rule), world.counted('correction_lost'), isolate.unfinished]).toEqual([10, 1, 0]);
+    await world.time.advance(5 * MINUTE_MS);
+    expect([world.counted('correction_lost'), isolate.unfinished]).toEqual([0, 0]);
+    world.network = healthy;
+    await world.time.advance(1);
+    await isolate.ask([rule], { cost: 0 });
+    await isolate.ask([rule], { cost: 0 });
+    expect([world.used(rule), world.counted('correction_lost')]).toEqual([10, 1]);
   });
 });
 

@@ -39,6 +39,13 @@ describe('slots', () => {
     expect([words(1_000 + LIFE_MS), lost]).toEqual([[], [1]]);
   });
 
+  test('that no owner was ever told of are gone without a word', () => {
+    const { slots, words } = start();
+    slots.hold({ id: 'a', counters });
+    slots.free('a', counters, 0);
+    expect([words(0), slots.size, slots.live('slots')]).toEqual([[], 0, 0]);
+  });
+
   test('a renewal that is acknowledged late does not bring a slot back', () => {
     const { slots, words } = start();
     slots.hold({ id: 'a', counters });
@@ -50,8 +57,8 @@ describe('slots', () => {
 
   test('are counted by counter', () => {
     const { slots } = start();
-    slots.hold({ id: 'a', counters });
-    slots.hold({ id: 'b', counters });
+    slots.hold({ id: 'a', counters, takenMs: 0 });
+    slots.hold({ id: 'b', counters, takenMs: 0 });
     slots.free('a', counters, 0);
     slots.free('a', counters, 0);
     expect([slots.live('slots'), slots.live('others')]).toEqual([1, 0]);
@@ -72,7 +79,8 @@ describe('slots', () => {
 
   test('are at most 16,384 held and as many free; the oldest are left to end by themselves, and counted', () => {
     const { slots, lost } = start();
-    for (let request = 0; request < 16_400; request += 1) slots.hold({ id: `request ${request}`, counters });
+    for (let request = 0; request < 16_400; request += 1)
+      slots.hold({ id: `request ${request}`, counters, takenMs: 0 });
     expect([slots.size, slots.live('slots'), lost.length]).toEqual([16_384, 16_384, 16]);
     for (let request = 0; request < 16_400; request += 1) slots.free(`request ${request}`, counters, 0);
     expect([slots.size, slots.live('slots'), lost.length]).toEqual([16_384, 0, 32]);

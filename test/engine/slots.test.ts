@@ -164,11 +164,14 @@ describe('a slot', () => {
 
   test('that could not be told of for its whole life is counted', async () => {
     const world = new World();
-    const verdicts = await all(world, world.isolate(), [rule], 3);
+    const isolate = world.isolate();
+    const verdicts = await all(world, isolate, [rule], 3);
     world.network = () => fails();
     end(...verdicts);
     await world.time.runOut();
-    expect([world.used(rule), world.counted('slot_release_lost')]).toEqual([0, 3]);
+    expect([world.used(rule), isolate.unfinished]).toEqual([0, 0]);
+    await isolate.ask([rule], { cost: 0 });
+    expect(world.counted('slot_release_lost')).toBe(3);
   });
 
   test('survives an eviction of its owner; what that lost is taken again by the next renewal', async () => {
