@@ -155,10 +155,12 @@ function refuseUnknown(ruleset: Ruleset, names: readonly string[]): void {
 }
 
 function textOf(explanation: BoundedExplanation, facts: Facts): string {
-  const { domain, route, cost, unmatched, policies } = explanation;
+  const { domain, route, cost, estimate, unmatched, policies } = explanation;
+  const told = estimate?.header === undefined ? 'the Worker’s code says' : `${estimate.header} says`;
+  const corrected = estimate && ` (an estimate: then what ${told}, else ${estimate.defaultCost})`;
   const attributes = Object.entries(facts.attributes).map(([key, value]) => `${key}=${value}`);
   return [
-    `domain ${domain}, cost ${cost}, route ${route ?? '(none matches)'}`,
+    `domain ${domain}, cost ${cost}${corrected ?? ''}, route ${route ?? '(none matches)'}`,
     `caller ${attributes.join(' ')}`,
     ...(unmatched ? ['no rule matches: the request passes, and is counted as unmatched'] : []),
     ...policies.flatMap(policyLines),

@@ -28,7 +28,7 @@ export async function attend<E extends LimiterEnv>(
   if (bill !== undefined) offer(context, bill);
   const isSlots = match.enforced.some(holdsSlot) || match.shadow.some(holdsSlot);
   // Where the platform tells of it, a client that leaves before its answer has begun.
-  if (isSlots) context.req.raw.signal.addEventListener('abort', end);
+  context.req.raw.signal.addEventListener('abort', end);
   try {
     await next();
   } catch (error) {

@@ -7,13 +7,15 @@
 import { countsSlots } from '../core/decision.ts';
 import type { OwnerRef, Pairs } from './counter.ts';
 import type { Contest, Facts, Matcher } from './match.ts';
-import type { Rule, RuleNode } from './ruleset.ts';
+import type { Estimate, Rule, RuleNode } from './ruleset.ts';
 import { type Placed, type Reason, reasonOver } from './specificity.ts';
 
 export interface Explanation {
   readonly domain: string;
   readonly route: string | undefined;
   readonly cost: number;
+  /** Where the cost is an estimate: how to learn better. */
+  readonly estimate: Estimate | undefined;
   readonly unmatched: boolean;
   /** One for each policy with a match, enforced and shadow apart. */
   readonly policies: readonly PolicyExplanation[];
@@ -45,9 +47,9 @@ export interface Counted {
 }
 
 export function explain(matcher: Matcher, facts: Facts): Explanation {
-  const { cost, route, unmatched } = matcher.match(facts);
+  const { cost, estimate, route, unmatched } = matcher.match(facts);
   const policies = matcher.contests(facts).map(explainContest);
-  return { domain: matcher.ruleset.domain, route, cost, unmatched, policies };
+  return { domain: matcher.ruleset.domain, route, cost, estimate, unmatched, policies };
 }
 
 function explainContest({ winner, beaten, counted }: Contest): PolicyExplanation {
