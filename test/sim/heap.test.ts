@@ -50,3 +50,12 @@ test('an event that has left is not removed again, whoever stands in its place',
   heap.remove(first!);
   expect(heap.first).toBe(second);
 });
+
+test('the last event, put in the place of one that was cancelled, may have to go up', () => {
+  const heap = new Heap<Scheduled>();
+  const events = [0, 10, 1, 11, 12, 2, 3].map((atMs, number) => ({ atMs, number, place: -1 }));
+  for (const event of events) heap.add(event);
+  heap.remove(events[3]!);
+  const taken = Array.from({ length: 6 }, () => heap.takeFirst()?.atMs);
+  expect(taken).toEqual([0, 1, 2, 3, 10, 12]);
+});
