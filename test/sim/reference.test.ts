@@ -106,4 +106,12 @@ describe('excess over a window', () => {
     excess.admitted(1, 2_030);
     expect(excess.worst).toBe(1);
   });
+
+  test('forgives no more than that room', () => {
+    const excess = new WindowExcess(limit, 20);
+    excess.admitted(3, 900);
+    for (let count = 0; count < 3; count += 1) excess.admitted(1, 1_010);
+    excess.admitted(5, 1_500);
+    expect(excess.worst).toBe(1);
+  });
 });
