@@ -18,6 +18,8 @@ const PER_MESSAGE_MAX = 64;
 interface Pending {
   readonly correction: Correction;
   readonly sinceMs: number;
+  /** When a message last carried it; `-Infinity` when none did. */
+  sentMs: number;
 }
 
 export class Corrections {
@@ -34,7 +36,7 @@ export class Corrections {
   }
 
   add(correction: Correction, nowMs: number): void {
-    this.#pending.set(correction.id, { correction, sinceMs: nowMs });
+    this.#pending.set(correction.id, { correction, sinceMs: nowMs, sentMs: Number.NEGATIVE_INFINITY });
     this.#expire(nowMs);
   }
 
@@ -48,14 +50,21 @@ export class Corrections {
     return this.#pending.size > 0;
   }
 
-  /** The corrections that the next message is to carry. */
+  /** Whether there is one that no message has carried since `sinceMs`. */
+  hasUnsent(sinceMs: number): boolean {
+    for (const { sentMs } of this.#pending.values()) if (sentMs < sinceMs) return true;
+    return false;
+  }
+
+  /** The corrections that the next message carries. */
   due(nowMs: number): readonly Correction[] {
     if (this.#pending.size === 0) return NOTHING_DUE;
     this.#expire(nowMs);
     const due: Correction[] = [];
-    for (const { correction } of this.#pending.values()) {
+    for (const pending of this.#pending.values()) {
       if (due.length === PER_MESSAGE_MAX) break;
-      due.push(correction);
+      pending.sentMs = nowMs;
+      due.push(pending.correction);
     }
     return due;
   }

@@ -57,7 +57,12 @@ export class Errands {
       if (isMessenger) link.messengerUntilMs = nowMs() + BATCH_MS;
       // Whoever is no messenger looks again when the messenger should be back, for its request may have died meanwhile.
       await ports.timer(link.messengerUntilMs - nowMs()).done;
-      if (!isMessenger || !(isUntold() || link.hasUntold(nowMs()))) continue;
+      if (!isMessenger) continue;
+      if (!link.hasUnsent(nowMs() - REPEAT_AFTER_MS, nowMs())) {
+        // A question has just taken it along, and its answer is the acknowledgement to wait for.
+        link.messengerUntilMs = nowMs() + link.usualMs;
+        continue;
+      }
       link.messengerUntilMs = nowMs() + PATIENCE_MS;
       const timer = ports.timer(PATIENCE_MS);
       await Promise.race([owners.tell(owner, version), timer.done]);

@@ -52,6 +52,11 @@ export class OwnerLink {
     return this.corrections.hasUntold(nowMs) || this.slots.hasFreed(nowMs);
   }
 
+  /** Whether there is a word for this owner that no message has carried since `sinceMs`. */
+  hasUnsent(sinceMs: number, nowMs: number): boolean {
+    return this.corrections.hasUnsent(sinceMs) || this.slots.hasUnsent(sinceMs, nowMs);
+  }
+
   /** How long a request waits for this owner, the rule file's deadline being `deadlineMs`. */
   deadlineMs(deadlineMs: number): number {
     if (this.#usualMs === undefined)

@@ -20,14 +20,15 @@ interface Held {
   readonly lifeMs: number;
   /** When the owner was last told, and had heard; `-Infinity` when it never was. */
   renewedMs: number;
-  /** Whether the owner may know of it. */
-  isTold: boolean;
+  /** When a message last spoke of it; `-Infinity` when none did. */
+  sentMs: number;
 }
 
 interface Freed {
   readonly counters: readonly CounterRef[];
   /** By then the owner has freed it without being told. */
   readonly untilMs: number;
+  sentMs: number;
 }
 
 export interface Holding {
@@ -58,14 +59,9 @@ export class HeldSlots {
   }
 
   /** Answers how often the slot is to be renewed. */
-  hold({ id, counters, takenMs }: Holding): number {
+  hold({ id, counters, takenMs = NEVER }: Holding): number {
     const lifeMs = Math.min(...counters.map(({ limit }) => limit.windowMs));
-    this.#held.set(id, {
-      counters,
-      lifeMs,
-      renewedMs: takenMs ?? Number.NEGATIVE_INFINITY,
-      isTold: takenMs !== undefined,
-    });
+    this.#held.set(id, { counters, lifeMs, renewedMs: takenMs, sentMs: takenMs });
     this.#count(counters, 1);
     if (this.#held.size > SLOTS_MAX) this.#forgetOldest();
     return lifeMs / RENEWALS_PER_LIFE;
@@ -75,9 +71,9 @@ export class HeldSlots {
   free(id: string, counters: readonly CounterRef[], nowMs: number): void {
     const held = this.#held.get(id);
     if (this.#held.delete(id)) this.#count(counters, -1);
-    if (held?.isTold === false) return;
+    if (held?.sentMs === NEVER) return;
     const lifeMs = Math.max(...counters.map(({ limit }) => limit.windowMs));
-    this.#freed.set(id, { counters, untilMs: nowMs + lifeMs });
+    this.#freed.set(id, { counters, untilMs: nowMs + lifeMs, sentMs: NEVER });
     if (this.#freed.size > SLOTS_MAX) this.#lose(this.#freed.keys().next().value!);
   }
 
@@ -98,19 +94,28 @@ export class HeldSlots {
     return this.#freed.size > 0;
   }
 
-  /** What the next message is to carry. */
+  /** Whether there is something to tell that no message has spoken of since `sinceMs`. */
+  hasUnsent(sinceMs: number, nowMs: number): boolean {
+    this.#expire(nowMs);
+    for (const { sentMs } of this.#freed.values()) if (sentMs < sinceMs) return true;
+    for (const held of this.#held.values()) if (held.sentMs < sinceMs && isDue(held, nowMs)) return true;
+    return false;
+  }
+
+  /** What the next message carries. */
   due(nowMs: number): readonly SlotNotice[] {
     if (this.#held.size === 0 && this.#freed.size === 0) return NOTHING_DUE;
     this.#expire(nowMs);
     const notices: SlotNotice[] = [];
-    for (const [id, { counters }] of this.#freed) {
+    for (const [id, freed] of this.#freed) {
       if (notices.length === PER_MESSAGE_MAX) return notices;
-      notices.push({ id, counters, isHeld: false });
+      freed.sentMs = nowMs;
+      notices.push({ id, counters: freed.counters, isHeld: false });
     }
     for (const [id, held] of this.#held) {
       if (notices.length === PER_MESSAGE_MAX) return notices;
       if (!isDue(held, nowMs)) continue;
-      held.isTold = true;
+      held.sentMs = nowMs;
       notices.push({ id, counters: held.counters, isHeld: true });
     }
     return notices;
@@ -155,6 +160,8 @@ export class HeldSlots {
     }
   }
 }
+
+const NEVER = Number.NEGATIVE_INFINITY;
 
 function isDue({ lifeMs, renewedMs }: Held, nowMs: number): boolean {
   return nowMs - renewedMs >= lifeMs / RENEWALS_PER_LIFE;
