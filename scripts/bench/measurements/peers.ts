@@ -33,7 +33,7 @@ function onWorkerd(progress: Progress): Promise<Figure[]> {
         {
           baseline: { ports: beside.baseline, requests, status: 200 },
           local: { ports: gateways, requests: manyCallers('/local/42'), status: 200 },
-          leased: { ports: gateways, requests: manyCallers('/leased/42'), status: 200 },
+          leased: { ports: gateways, requests: manyCallers('/leased/42'), status: 200, leadIn: true },
           strict: { ports: gateways, requests: manyCallers('/strict/42'), status: 200 },
           flexible: { ports: beside['rate-limiter-flexible'], requests, status: 200 },
           hono: { ports: beside['hono-rate-limiter'], requests, status: 200 },
