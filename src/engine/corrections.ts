@@ -45,11 +45,6 @@ export class Corrections {
     return this.#pending.has(id);
   }
 
-  hasUntold(nowMs: number): boolean {
-    this.#expire(nowMs);
-    return this.#pending.size > 0;
-  }
-
   /** Whether there is one that no message has carried since `sinceMs`. */
   hasUnsent(sinceMs: number): boolean {
     for (const { sentMs } of this.#pending.values()) if (sentMs < sinceMs) return true;

@@ -23,6 +23,14 @@ const GUESSED_USUAL_MS = 20;
 /** The weight of the latest answer: ten answers make a new pace usual. */
 const LATEST_WEIGHT = 0.2;
 
+/** Whoever takes along what there is to tell the owner in the background (`engine/errands`). */
+export interface Messenger {
+  /** When it goes or, if it is away, by when it is back. */
+  untilMs: number;
+  /** On its way, or waiting for a silent owner: nobody else goes meanwhile. */
+  isAway: boolean;
+}
+
 export class OwnerLink {
   readonly breaker = new Breaker();
   readonly debts: Debts;
@@ -30,8 +38,7 @@ export class OwnerLink {
   readonly corrections: Corrections;
   readonly slots: HeldSlots;
   readonly inFlight = new InFlight();
-  /** Until then a messenger is on its way that takes along what there is to tell (`engine/errands`). */
-  messengerUntilMs = Number.NEGATIVE_INFINITY;
+  readonly messenger: Messenger = { untilMs: Number.NEGATIVE_INFINITY, isAway: false };
   #usualMs: number | undefined;
   #silentSinceMs: number | undefined;
 
@@ -45,11 +52,6 @@ export class OwnerLink {
     this.voids = new Voids(lost.onGiveBackLost);
     this.corrections = new Corrections(lost.onCorrectionLost);
     this.slots = new HeldSlots(lost.onReleaseLost);
-  }
-
-  /** Whether corrections or freed slots have yet to be told. */
-  hasUntold(nowMs: number): boolean {
-    return this.corrections.hasUntold(nowMs) || this.slots.hasFreed(nowMs);
   }
 
   /** Whether there is a word for this owner that no message has carried since `sinceMs`. */

@@ -89,11 +89,6 @@ export class HeldSlots {
     return this.#freed.has(id);
   }
 
-  hasFreed(nowMs: number): boolean {
-    this.#expire(nowMs);
-    return this.#freed.size > 0;
-  }
-
   /** Whether there is something to tell that no message has spoken of since `sinceMs`. */
   hasUnsent(sinceMs: number, nowMs: number): boolean {
     this.#expire(nowMs);

@@ -17,6 +17,10 @@ import type { Background, Ports } from './ports.ts';
 import type { Settlement, Substitute } from './settlement.ts';
 import type { GateRequest } from './verdict.ts';
 
+/** With more than half of the slots free a moment ago, nobody is refused for want of one that is told of a quarter of a second late. */
+const PLENTY = 0.5;
+const LATELY_MS = 1_000;
+
 /** What a stay needs of the isolate it is in. */
 export interface House {
   readonly ports: Ports;
@@ -119,18 +123,26 @@ export class Stay {
       const timer = ports.timer(renewAfterMs);
       await Promise.race([timer.done, this.#over.promise]);
       timer.cancel();
-      await errands.run({ owner, version: this.#ask.version, isUntold });
+      await errands.run({ owner, version: this.#ask.version, isUrgent: false, isUntold });
     }
   }
 
   #free({ id, group, counters }: Holding): void {
     const { owners, nowMs } = this.#house;
     owners.link(group.owner).slots.free(id, counters, nowMs());
+    const isUrgent = counters.some((counter) => this.#isScarce(counter));
     for (const counter of counters) {
       owners.denyMemory.forget(counter.id);
       owners.known.charged(counter.id, -1);
     }
-    this.#tell(group, () => owners.link(group.owner).slots.isFreed(id, nowMs()));
+    this.#tell(group, isUrgent, () => owners.link(group.owner).slots.isFreed(id, nowMs()));
+  }
+
+  /** Whether somebody may be waiting for a slot: for all that is known, or because nothing has been heard of it lately. */
+  #isScarce({ id, limit }: CounterRef): boolean {
+    const { owners, nowMs } = this.#house;
+    const level = owners.known.level(id, nowMs());
+    return level === undefined || nowMs() - level.atMs > LATELY_MS || level.remaining <= limit.quota * PLENTY;
   }
 
   #correct(part: Part, units: number): void {
@@ -181,11 +193,11 @@ export class Stay {
       .link(group.owner)
       .corrections.add({ id, counters, units, ...(chargedAt && { chargedAt }) }, nowMs());
     if (units < 0) for (const counter of counters) owners.denyMemory.forget(counter.id);
-    this.#tell(group, () => owners.link(group.owner).corrections.isUntold(id, nowMs()));
+    this.#tell(group, units > 0, () => owners.link(group.owner).corrections.isUntold(id, nowMs()));
   }
 
-  #tell({ owner }: Group, isUntold: () => boolean): void {
-    this.#background(this.#house.errands.run({ owner, version: this.#ask.version, isUntold }));
+  #tell({ owner }: Group, isUrgent: boolean, isUntold: () => boolean): void {
+    this.#background(this.#house.errands.run({ owner, version: this.#ask.version, isUrgent, isUntold }));
   }
 }
 

@@ -15,7 +15,8 @@ import {
 import { DAY_MS, MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
 import { type Isolate, World } from './world.ts';
 
-const TOLD_MS = 20;
+/** As long as a word waits for others, and its way. */
+const TOLD_MS = 300;
 
 /** A day's window, so that nothing comes back meanwhile and every unit can be counted. */
 const counter = (more: Partial<WinnerOptions> = {}) =>

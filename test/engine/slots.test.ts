@@ -18,7 +18,7 @@ import { type Isolate, type TimedVerdict, World } from './world.ts';
 const LIFE_MS = 30 * SECOND_MS;
 
 /** As long as the word of a freed slot waits for others, and its way. */
-const FREED_MS = 20;
+const FREED_MS = 300;
 
 const slots = (quota: number, more: Partial<WinnerOptions> = {}) =>
   winner({ algorithm: 'concurrency', quota, windowMs: LIFE_MS, policy: 'slots', ...more });
@@ -79,6 +79,41 @@ describe('a slot', () => {
     }
     // One word on its own in ten milliseconds, at most, beside the questions.
     expect(world.calls.length).toBeLessThanOrEqual(20 + world.time.elapsedMs / 10);
+  });
+
+  test('of a limit that is full is told at once, of one with plenty a quarter of a second later', async () => {
+    const toldAfterMs = async (taken: number) => {
+      const world = new World();
+      const verdicts = await all(world, world.isolate(), [slots(8)], taken);
+      const endedMs = world.time.elapsedMs;
+      end(...verdicts);
+      await world.time.runOut();
+      return world.calls.at(-1)!.atMs - endedMs;
+    };
+    expect([await toldAfterMs(8), await toldAfterMs(1)]).toEqual([10, 250]);
+  });
+
+  test('of a limit with plenty goes with the next question, and a messenger stays at home', async () => {
+    const world = new World();
+    const isolate = world.isolate();
+    for (let request = 0; request < 10; request += 1) {
+      const verdict = await isolate.ask([slots(8)]);
+      await world.time.advance(100);
+      end(verdict);
+      await world.time.advance(100);
+    }
+    expect(world.calls.length).toBe(10);
+  });
+
+  test('an urgent word does not wait for a calm one', async () => {
+    const world = new World();
+    const isolate = world.isolate();
+    end(...(await all(world, isolate, [slots(8)], 1)));
+    const full = slots(1, { policy: 'full' });
+    const [verdict] = await all(world, isolate, [full], 1);
+    end(verdict!);
+    await world.time.advance(12);
+    expect(world.used(full)).toBe(0);
   });
 
   test('is not taken by a peek', async () => {
