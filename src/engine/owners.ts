@@ -16,9 +16,10 @@ import { Inquiries, type InquiryResult } from './inquiry.ts';
 import { Known } from './known.ts';
 import { type HeldLease, type LeaseReport, NO_LEASE } from './lease.ts';
 import { Leases } from './leases.ts';
+import { LINKS_MAX, Links } from './links.ts';
 import type { Answer, CounterReport, OwnerReply, Question } from './messages.ts';
-import { OwnerLink } from './owner-link.ts';
-import type { Background, EngineEvent, Ports } from './ports.ts';
+import type { OwnerLink } from './owner-link.ts';
+import type { Background, Ports } from './ports.ts';
 
 /** An owner answers about one call a millisecond, so more at once than this only wait in its queue. */
 const IN_FLIGHT_MAX = 64;
@@ -44,9 +45,6 @@ const LOOK_AGAIN_MS = 5;
 
 /** A deadline is at least three times an owner's usual time (up to a second), so half of it is still more than that. */
 const FAIR_PART = 0.5;
-
-/** About 500 bytes each. A displaced link costs one first deadline, and the debts it held, which are counted. */
-const LINKS_MAX = 8_192;
 
 export interface Ask {
   readonly id: string;
@@ -93,7 +91,7 @@ export class Owners {
   readonly #ports: Ports;
   readonly #nowMs: () => number;
   readonly #inquiries: Inquiries;
-  readonly #links: BoundedMap<OwnerLink>;
+  readonly #links: Links;
   readonly #inFlight = new BoundedMap<InFlight>(LINKS_MAX);
 
   constructor(ports: Ports, holder: string, nowMs: () => number) {
@@ -101,25 +99,11 @@ export class Owners {
     this.#nowMs = nowMs;
     this.leases = new Leases(nowMs, () => ports.random());
     this.#inquiries = new Inquiries({ ports, fleet: new FleetBreaker(), known: this.known, holder, nowMs });
-    this.#links = new BoundedMap(LINKS_MAX, (link) => {
-      this.#debtLost(link.debts.size);
-      this.#giveBackLost(link.voids.charged);
-      this.#lost('correction_lost', link.corrections.size);
-      this.#lost('slot_release_lost', link.slots.size);
-    });
+    this.#links = new Links((event, amount) => ports.count(event, amount));
   }
 
   link(owner: OwnerRef): OwnerLink {
-    const known = this.#links.touch(owner.name);
-    if (known !== undefined) return known;
-    const link = new OwnerLink({
-      onDebtLost: (count) => this.#debtLost(count),
-      onGiveBackLost: (count) => this.#giveBackLost(count),
-      onCorrectionLost: (count) => this.#lost('correction_lost', count),
-      onReleaseLost: (count) => this.#lost('slot_release_lost', count),
-    });
-    this.#links.set(owner.name, link);
-    return link;
+    return this.#links.to(owner);
   }
 
   /** Whether the counter held less than `cost` when its owner last spoke of it. */
@@ -325,18 +309,6 @@ export class Owners {
       }));
     const counters = [...asked(enforced, false), ...asked(shadow, true)];
     return { id, cost, counters, ...(isEstimate && { isEstimate }), ...(lease && { lease }) };
-  }
-
-  #debtLost(debts: number): void {
-    this.#lost('debt_lost', debts);
-  }
-
-  #giveBackLost(giveBacks: number): void {
-    this.#lost('give_back_lost', giveBacks);
-  }
-
-  #lost(event: EngineEvent, count: number): void {
-    if (count > 0) this.#ports.count(event, count);
   }
 }
 
