@@ -86,17 +86,27 @@ const manyLimits: Scenario = {
 const noisyUser: Scenario = {
   name: 'noisy-user',
   about: 'one user at 100 times its limit: nobody else of its organisation is refused',
-  cases: [noisyCase('', 0.5, 10_000), noisyCase('0.9x', 0.9, 2_000)],
+  cases: [
+    noisyCase({ label: '', load: 0.5, burst: 10_000 }),
+    noisyCase({ label: '0.9x', load: 0.9, burst: 10_000 }),
+    noisyCase({ label: '0.9x small-burst', load: 0.9, burst: 2_000 }),
+  ],
 };
 
-/** The others of the organisation are at `times` its limit, and each at half of its own. */
-function noisyCase(label: string, times: number, orgBurst: number): Case {
+interface Noisy {
+  readonly label: string;
+  /** How much of the organisation's limit the others ask for; each of them is at half of its own. */
+  readonly load: number;
+  readonly burst: number;
+}
+
+function noisyCase({ label, load: times, burst }: Noisy): Case {
   return {
     label,
     plan: () => {
       const perSecondOfOthers = 10_000 * times;
       const count = perSecondOfOthers / 50;
-      const org = orgRule(0, orgBurst);
+      const org = orgRule(0, burst);
       const others = users({
         group: 'others',
         phases: [{ forMs: 4_000, perSecond: perSecondOfOthers }],
