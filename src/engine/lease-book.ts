@@ -7,22 +7,20 @@
  * by itself; its units count as spent.
  *
  * A holder goes by an earlier grant until the reply with the new one has come, which it may never do. So where a renewal lends less than
- * before, the difference counts as lent until the holder has said that it goes by the new one, or would have ended anyway.
- *
- * What overflowed in a holder's hands comes back late. It would have gone into the owner's bucket if there had been room for it then, so
- * no more of it is taken back than there has been room for all the while.
+ * before, the difference counts as lent until the holder says that it goes by the new one, or has promised not to go by the old one.
  */
 import { charge, giveBack } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
 import { type Counter, nowMsFor } from './counters.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
+import { RoomHistory } from './room-history.ts';
 
 /** As many as an owner hears of (`engine/demand`); a holder beyond that asks for each request. */
 const LEASES_MAX = 4_096;
 
-/** An isolate has a few questions in flight at most that may bring a grant (`engine/owners`). */
-const ROOMS_MAX = 16;
+/** An isolate has one question in flight that may bring a grant, or a few (`engine/owners`); what is beyond is taken together. */
+const GRANTS_MAX = 8;
 
 /** A part of the counter that is lent until it ends, on the owner's logical clock. */
 interface Part {
@@ -32,25 +30,23 @@ interface Part {
   readonly endsAtMs: number;
 }
 
-interface Lease {
+interface Granted {
   readonly number: number;
-  readonly part: Part;
-  /** What earlier grants lent beyond this one, while the holder may still go by them. */
-  readonly surplus: Part | undefined;
+  readonly units: number;
+  readonly unitsPerMs: number;
+  readonly capacity: number;
   readonly grantedAtMs: number;
-  /** Units granted that the holder has not said it has; it may report that it holds none while they are on their way. */
-  readonly unitsOnTheirWay: number;
-  /** The newest grant that the holder has said it goes by, and the newest that it had said so of before. */
-  readonly heardNumber: number;
-  readonly heardBefore: number;
-  /** From the grant `heardBefore` on, in order. */
-  readonly rooms: Room[];
+  /** The holder goes by it no longer than this. */
+  readonly endsAtMs: number;
 }
 
-/** The least room that the owner's bucket has had since it made this grant. */
-interface Room {
-  readonly number: number;
-  least: number;
+interface Lease {
+  /** From the one that the holder has last said it goes by to the newest, in order. */
+  readonly grants: readonly [Granted, ...Granted[]];
+  /** What the newest grant lends. */
+  readonly part: Part;
+  /** What earlier grants lent beyond that. */
+  readonly surplus: Part | undefined;
 }
 
 /** The lent part that an eviction must not forget, as one lease: nobody can renew it, so it ends by itself. */
@@ -72,6 +68,7 @@ export class LeaseBook {
   /** All that was ever lent has ended by then. */
   #latestEndMs = Number.NEGATIVE_INFINITY;
   #settledAtMs: number;
+  readonly #room = new RoomHistory();
 
   constructor(nowMs: number, stored?: StoredLease) {
     this.#settledAtMs = stored?.settledAtMs ?? nowMs;
@@ -117,16 +114,11 @@ export class LeaseBook {
 
   lentToOthers(key: string): { unitsPerMs: number; capacity: number } {
     const lease = this.#leases.get(key);
-    const [part, surplus] = [lease?.part ?? NOTHING, lease?.surplus ?? NOTHING];
+    const own = lease === undefined ? NOTHING : sumOf(lease);
     return {
-      unitsPerMs: Math.max(0, this.#unitsPerMs - part.unitsPerMs - surplus.unitsPerMs),
-      capacity: Math.max(0, this.#capacity - part.capacity - surplus.capacity),
+      unitsPerMs: Math.max(0, this.#unitsPerMs - own.unitsPerMs),
+      capacity: Math.max(0, this.#capacity - own.capacity),
     };
-  }
-
-  /** Units that the holder may have beside those it reports. */
-  unitsOnTheirWay(key: string): number {
-    return this.#leases.get(key)?.unitsOnTheirWay ?? 0;
   }
 
   /**
@@ -135,31 +127,30 @@ export class LeaseBook {
    */
   hear(counter: Counter, key: string, report: LeaseReport, clock: LogicalClock): void {
     const lease = this.#leases.get(key);
-    if (lease === undefined || report.number < lease.heardNumber) return;
+    if (lease === undefined || report.number < lease.grants[0].number) return;
+    const { logicalMs } = clock;
     this.#takeBack(counter, lease, report, clock);
-    const heard = report.number > lease.heardNumber ? heardOf(lease, report.number) : lease;
-    const goesByNewest = report.number === lease.number;
-    if (goesByNewest) this.#remove(lease.surplus);
-    this.#leases.set(key, goesByNewest ? { ...heard, surplus: undefined, unitsOnTheirWay: 0 } : heard);
-    if (goesByNewest && report.isFinal) this.#end(lease.part);
-    this.#keepBrim(counter, clock.logicalMs);
-    this.#watchRoom(counter, clock.logicalMs);
+    const [oldest, ...newer] = lease.grants
+      .filter(({ number }) => number >= report.number)
+      .map((grant) => (grant.number > report.number ? grant : endingIn(report.patienceMs, grant, logicalMs)));
+    if (oldest !== undefined) this.#put(key, [oldest, ...newer], logicalMs);
+    if (report.isFinal && newer.length === 0) this.#end(this.#leases.get(key)?.part ?? lease.part);
+    this.#keepBrim(counter, logicalMs);
   }
 
   /** What was in hand has its place in the room that was lent; what overflowed needs a place of its own. */
-  #takeBack(
-    counter: Counter,
-    lease: Lease,
-    { number, held, returned, isFinal }: LeaseReport,
-    clock: LogicalClock,
-  ): void {
-    const { part, surplus = NOTHING, grantedAtMs, unitsOnTheirWay } = lease;
-    const capacity = part.capacity + surplus.capacity;
-    const refilled = (clock.logicalMs - grantedAtMs) * (part.unitsPerMs + surplus.unitsPerMs);
-    const overflow = Math.min(returned, capacity + refilled + unitsOnTheirWay, leastRoom(lease, number));
-    // As if it had been there from the beginning: what overflowed in other hands meanwhile finds so much less room.
-    if (overflow > 0) this.#eachRoom((room) => Math.max(0, room.least - overflow));
-    const cost = overflow + (isFinal ? Math.min(held, capacity) : 0);
+  #takeBack(counter: Counter, lease: Lease, report: LeaseReport, clock: LogicalClock): void {
+    const { logicalMs } = clock;
+    const { unitsPerMs, capacity } = sumOf(lease);
+    const [{ grantedAtMs }] = lease.grants;
+    const granted = lease.grants.reduce((units, grant) => units + grant.units, 0);
+    const heldMax = capacity + granted + (logicalMs - grantedAtMs) * unitsPerMs;
+    const room = isLentBucket(counter.limit)
+      ? this.#room.leastSince(logicalMs - report.returnedMs)
+      : Number.POSITIVE_INFINITY;
+    const overflow = Math.min(report.returned, heldMax, room);
+    if (overflow > 0) this.#room.fill(overflow);
+    const cost = overflow + (report.isFinal ? Math.min(report.held, capacity) : 0);
     if (cost === 0) return;
     const { limit, state } = counter;
     const nowMs = nowMsFor(limit, clock);
@@ -170,27 +161,25 @@ export class LeaseBook {
   lend(counter: Counter, key: string, grant: LeaseGrant, clock: LogicalClock): void {
     const { limit, state } = counter;
     const { logicalMs } = clock;
-    counter.state = charge(limit, state, grant.units, nowMsFor(limit, clock));
-    const { unitsPerMs, capacity, number } = grant;
+    const { number, units, unitsPerMs, capacity, lifeMs } = grant;
+    counter.state = charge(limit, state, units, nowMsFor(limit, clock));
+    const times = { grantedAtMs: logicalMs, endsAtMs: logicalMs + lifeMs };
+    const granted = { number, units, unitsPerMs, capacity, ...times };
+    const before = this.#leases.get(key);
+    this.#put(key, before === undefined ? [granted] : [...bounded(before.grants), granted], logicalMs);
+    this.#keepBrim(counter, logicalMs);
+  }
+
+  #put(key: string, grants: Lease['grants'], nowMs: number): void {
     const before = this.#leases.get(key);
     this.#remove(before?.part);
     this.#remove(before?.surplus);
-    const lease = {
-      number,
-      part: { key, unitsPerMs, capacity, endsAtMs: logicalMs + grant.lifeMs },
-      surplus: before && surplusOf(before, grant),
-      grantedAtMs: logicalMs,
-      unitsOnTheirWay: (before?.unitsOnTheirWay ?? 0) + grant.units,
-      // What goes by earlier ones speaks of a lease that has ended.
-      heardNumber: before?.heardNumber ?? number,
-      heardBefore: before?.heardBefore ?? number,
-      rooms: withRoomSince(number, before?.rooms ?? []),
-    };
-    this.#leases.set(key, lease);
-    this.#add(lease.part);
-    if (lease.surplus !== undefined) this.#add(lease.surplus);
-    this.#keepBrim(counter, logicalMs);
-    this.#watchRoom(counter, logicalMs);
+    const { unitsPerMs, capacity, endsAtMs } = grants.at(-1) ?? grants[0];
+    const part = { key, unitsPerMs, capacity, endsAtMs };
+    const surplus = surplusOf(grants, part, nowMs);
+    this.#leases.set(key, { grants, part, surplus });
+    this.#add(part);
+    if (surplus !== undefined) this.#add(surplus);
   }
 
   /** Lets time pass for the bucket, while the same parts are lent. A bucket's state is the instant at which it would be full. */
@@ -202,27 +191,19 @@ export class LeaseBook {
       const fullAtMs = Math.max(this.#settledAtMs, fullAtMsOf(state));
       counter.state = (fullAtMs + passedMs * this.#unitsPerMs * unitMsOf(limit)) * 1_000;
       this.#keepBrim(counter, nowMs);
-      this.#watchRoom(counter, nowMs);
     }
     this.#settledAtMs = nowMs;
-  }
-
-  /** A charge only makes more room, so it is enough to look whenever time has passed or something has come back. */
-  #watchRoom(counter: Counter, nowMs: number): void {
-    const now = roomIn(counter, this.#capacity, nowMs);
-    this.#eachRoom(({ least }) => Math.min(least, now));
-  }
-
-  #eachRoom(least: (room: Room) => number): void {
-    for (const { rooms } of this.#leases.values()) for (const room of rooms) room.least = least(room);
   }
 
   /** What was lent of the brim cannot be in the bucket. Under a lowered limit more may be lent than there is, and then it is empty. */
   #keepBrim(counter: Counter, nowMs: number): void {
     const { limit, state } = counter;
     if (!isLentBucket(limit) || this.isEmpty) return;
-    const brimAtMs = nowMs + Math.min(this.#capacity, limit.burst) * unitMsOf(limit);
-    if (fullAtMsOf(state) < brimAtMs) counter.state = brimAtMs * 1_000;
+    const unitMs = unitMsOf(limit);
+    const brimAtMs = nowMs + Math.min(this.#capacity, limit.burst) * unitMs;
+    const room = (fullAtMsOf(state) - brimAtMs) / unitMs;
+    if (room < 0) counter.state = brimAtMs * 1_000;
+    this.#room.note(Math.max(0, room), nowMs);
   }
 
   #add(part: Part): void {
@@ -251,49 +232,49 @@ export class LeaseBook {
 
 const NOTHING = { unitsPerMs: 0, capacity: 0 };
 
-/** How much more than the new grant the holder may be going by; `undefined` when it is nothing. */
-function surplusOf({ part, surplus }: Lease, { unitsPerMs, capacity }: LeaseGrant): Part | undefined {
-  const more = {
-    key: part.key,
-    unitsPerMs: Math.max(0, part.unitsPerMs + (surplus?.unitsPerMs ?? 0) - unitsPerMs),
-    capacity: Math.max(0, part.capacity + (surplus?.capacity ?? 0) - capacity),
-    endsAtMs: Math.max(part.endsAtMs, surplus?.endsAtMs ?? part.endsAtMs),
+/** All that the holder may have of the rate and the room. */
+function sumOf({ part, surplus }: Pick<Lease, 'part' | 'surplus'>): typeof NOTHING {
+  return {
+    unitsPerMs: part.unitsPerMs + (surplus?.unitsPerMs ?? 0),
+    capacity: part.capacity + (surplus?.capacity ?? 0),
   };
-  return more.unitsPerMs > 0 || more.capacity > 0 ? more : undefined;
+}
+
+/** The holder has promised to go by this grant for so long at most, unless it is granted another. */
+function endingIn(patienceMs: number, grant: Granted, nowMs: number): Granted {
+  return { ...grant, endsAtMs: Math.min(grant.endsAtMs, nowMs + patienceMs) };
+}
+
+/** How much more than the newest grant lends the holder may be going by; `undefined` when it is nothing. */
+function surplusOf(grants: Lease['grants'], part: Part, nowMs: number): Part | undefined {
+  const surplus = { key: part.key, unitsPerMs: 0, capacity: 0, endsAtMs: nowMs };
+  for (const { unitsPerMs, capacity, endsAtMs } of grants) {
+    const [moreUnitsPerMs, moreCapacity] = [unitsPerMs - part.unitsPerMs, capacity - part.capacity];
+    if (endsAtMs <= nowMs || (moreUnitsPerMs <= 0 && moreCapacity <= 0)) continue;
+    surplus.unitsPerMs = Math.max(surplus.unitsPerMs, moreUnitsPerMs);
+    surplus.capacity = Math.max(surplus.capacity, moreCapacity);
+    surplus.endsAtMs = Math.max(surplus.endsAtMs, endsAtMs);
+  }
+  return surplus.endsAtMs > nowMs ? surplus : undefined;
+}
+
+/** The oldest two as one, if there are too many: as much as either, for as long. */
+function bounded(grants: Lease['grants']): Lease['grants'] {
+  const [oldest, next] = grants;
+  if (grants.length < GRANTS_MAX || next === undefined) return grants;
+  const both = {
+    number: next.number,
+    units: oldest.units + next.units,
+    unitsPerMs: Math.max(oldest.unitsPerMs, next.unitsPerMs),
+    capacity: Math.max(oldest.capacity, next.capacity),
+    grantedAtMs: oldest.grantedAtMs,
+    endsAtMs: Math.max(oldest.endsAtMs, next.endsAtMs),
+  };
+  return [both, ...grants.slice(2)];
 }
 
 function isLentBucket({ algorithm, quota }: Limit): boolean {
   return algorithm === 'token_bucket' && quota > 0;
-}
-
-/** The holder goes by this grant from now on. */
-function heardOf(lease: Lease, number: number): Lease {
-  const heardBefore = lease.heardNumber;
-  const rooms = lease.rooms.filter((room) => room.number >= heardBefore);
-  return { ...lease, heardNumber: number, heardBefore, rooms };
-}
-
-/**
- * The least room since what this report says has overflowed may have begun to: after the report before it. That one went by the grant
- * last heard of, or by a later one; if it was overtaken, by the one heard of before.
- */
-function leastRoom({ heardNumber, heardBefore, rooms }: Lease, number: number): number {
-  const since = number > heardNumber ? heardNumber : heardBefore;
-  return rooms.find((room) => room.number >= since)?.least ?? 0;
-}
-
-function withRoomSince(number: number, rooms: readonly Room[]): Room[] {
-  const [oldest, next] = rooms;
-  const isFull = rooms.length >= ROOMS_MAX && oldest !== undefined && next !== undefined;
-  const kept = isFull ? [{ ...next, least: oldest.least }, ...rooms.slice(2)] : rooms;
-  return [...kept, { number, least: Number.POSITIVE_INFINITY }];
-}
-
-/** How much the owner's bucket could take, so much of the brim being lent. A window takes back whatever it has counted. */
-function roomIn({ limit, state }: Counter, lentCapacity: number, nowMs: number): number {
-  if (!isLentBucket(limit)) return Number.POSITIVE_INFINITY;
-  const missing = (fullAtMsOf(state) - nowMs) / unitMsOf(limit);
-  return Math.max(0, missing - lentCapacity);
 }
 
 function unitMsOf({ windowMs, quota }: Limit): number {

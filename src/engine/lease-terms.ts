@@ -20,6 +20,9 @@ const SLICE_MS_MIN = 50;
 const CALM_RENEWAL_MS = 500;
 const LIFE_MS = 1_000;
 
+/** A renewal may come a little late. */
+const REFILL_MARGIN = 1.2;
+
 /** Room for what arrives while a renewal is late, in seconds of demand. */
 const ROOM_SECONDS = 0.4;
 
@@ -46,6 +49,10 @@ export interface LeaseAsk {
   readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
   /** Units in the asking holder's hands. */
   readonly held: number;
+  /** The holder has no lease yet. What the first holders of a cold key are lent is too much as soon as the others have come. */
+  readonly isFirst: boolean;
+  /** The request that asks has just been denied for want of units. */
+  readonly isDenied: boolean;
   /** The smallest useful lease: the cost of the request that asks. */
   readonly cost: number;
   /** What the lease should have room for, if that leaves some to others. */
@@ -77,10 +84,13 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   // A window's units are counted one by one; a fraction of one would be lost when it ends.
   const units = limit.algorithm === 'token_bucket' ? wanted : Math.floor(wanted);
   const isScarce = isOverloaded(ask, sliceMs);
-  const renewInMs = isScarce ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
+  const renewInMs = isScarce || ask.isFirst ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
   const lifeMs = Math.min(ask.lifeMsMax, Math.max(LIFE_MS, 2 * renewInMs));
   if (unitsPerMs === 0 && units + held < 1) return undefined;
-  return { units, unitsPerMs, capacity: room, lifeMs, renewInMs, isScarce };
+  // Room for what is in hand, and for what comes in until the next renewal: more would lie empty here and be missing there.
+  const needed = Math.max(1, ask.cost, held + units + unitsPerMs * renewInMs * REFILL_MARGIN);
+  const lent = Math.min(Math.max(room, held + units), needed);
+  return { units, unitsPerMs, capacity: lent, lifeMs, renewInMs, isScarce };
 }
 
 function lentRate({ limit, lentToOthers, demand }: LeaseAsk, share: number): number {
@@ -103,20 +113,22 @@ interface Slice {
 }
 
 function lentRoom(
-  { limit, lentToOthers, demand, cost, largestCost }: LeaseAsk,
+  { limit, lentToOthers, demand, cost, largestCost, lifeMsMax }: LeaseAsk,
   { share, holders, sliceMs, unitsPerMs }: Slice,
 ): number {
   const free = capacity(limit) - lentToOthers.capacity;
-  const useful = Math.max(demand.unitsPerSecond * ROOM_SECONDS, 2 * unitsPerMs * sliceMs);
+  const roomSeconds = Math.min(ROOM_SECONDS, lifeMsMax / 1_000);
+  const useful = Math.max(demand.unitsPerSecond * roomSeconds, 2 * unitsPerMs * sliceMs);
   const fair = Math.max(share, 1 / holders) * capacity(limit) * PART_OF_LEVEL;
   return Math.min(free, Math.max(1, cost, Math.min(largestCost, free / 2), Math.min(useful, free / 2, fair)));
 }
 
 /** Whether there is too little left to wait for more: of a bucket in the face of its rate, of a window for the slice to come. */
-function isOverloaded({ limit, level, demand }: LeaseAsk, sliceMs: number): boolean {
+function isOverloaded({ limit, level, demand, isDenied }: LeaseAsk, sliceMs: number): boolean {
   if (limit.algorithm !== 'token_bucket') return level < (demand.totalUnitsPerSecond / 1_000) * sliceMs;
   const rate = limit.quota / limit.windowMs;
-  return demand.totalUnitsPerSecond > rate * 1_000 * OVERLOAD && level < rate * sliceMs * EMPTY_SLICES;
+  const overload = demand.totalUnitsPerSecond / (rate * 1_000);
+  return (overload > OVERLOAD && level < rate * sliceMs * EMPTY_SLICES) || (overload > 1 && isDenied);
 }
 
 /** A bucket that is empty within a tenth of a second cannot be lent: what waits in one hand is missing in all others. */

@@ -7,8 +7,8 @@
  * *sent* its question, so it ends before the owner takes it for ended; what is unspent then is lost, never doubled.
  *
  * Replies may be late, lost or out of order, so grants are numbered and the holder goes by the newest that it has; its reports say which.
- * Until they do, the owner counts on whichever is more of what it lent before and lends now. The rate that the holder has given up
- * but the owner still counts is therefore returned too, as the units that it is worth.
+ * With each report it promises to go by that one no longer than it waits for an answer. Until then the owner counts on whichever is
+ * more of what it lent before and lends now, so the rate that the holder gives up sooner is returned too, as the units that it is worth.
  */
 
 /** What an owner grants: added to what the holder has, and in force at once. */
@@ -38,10 +38,14 @@ export interface LeaseReport {
   readonly held: number;
   /** Units that overflowed, and are the owner's again if it had room for them. */
   readonly returned: number;
+  /** How long ago the first of them did. */
+  readonly returnedMs: number;
   /** Units spent since the last report: what shadow counters are charged. */
   readonly spent: number;
   /** The dearest request since the last report, which is what the lease should have room for. */
   readonly largestCost: number;
+  /** For how long the holder goes on with what it has, if no newer grant comes. */
+  readonly patienceMs: number;
   /** The holder has given the lease up and wants no other. */
   readonly isFinal: boolean;
 }
@@ -52,8 +56,10 @@ export const NO_LEASE: LeaseReport = {
   number: 0,
   held: 0,
   returned: 0,
+  returnedMs: 0,
   spent: 0,
   largestCost: 0,
+  patienceMs: 0,
   isFinal: false,
 };
 
@@ -72,6 +78,7 @@ export class HeldLease {
   #number = 0;
   #held = 0;
   #overflow = 0;
+  #overflowSinceMs = 0;
   #spent = 0;
   #largestCost = 0;
   #unitsPerMs = 0;
@@ -149,7 +156,7 @@ export class HeldLease {
       return;
     }
     if (this.isOver(nowMs)) this.#begin(nowMs);
-    else this.#giveUp(grant.unitsPerMs, nowMs);
+    else this.#giveUp(grant.unitsPerMs);
     this.#number = grant.number;
     this.#held += grant.units;
     this.#unitsPerMs = grant.unitsPerMs;
@@ -187,29 +194,31 @@ export class HeldLease {
   }
 
   /** What to tell the owner. Returned units leave the lease here, before the message does. */
-  report(nowMs: number): LeaseReport {
-    return this.#report(nowMs, false);
+  report(nowMs: number, patienceMs: number): LeaseReport {
+    return this.#report(nowMs, { patienceMs, isFinal: false });
   }
 
   /** A final report: what is in hand is the owner's again, and so is everything else. */
   surrender(nowMs: number): LeaseReport {
-    const report = this.#report(nowMs, true);
-    this.#endsAtMs = Math.min(this.#endsAtMs, nowMs);
+    const report = this.#report(nowMs, { patienceMs: 0, isFinal: true });
     this.#held = 0;
     return report;
   }
 
-  #report(nowMs: number, isFinal: boolean): LeaseReport {
+  #report(nowMs: number, { patienceMs, isFinal }: { patienceMs: number; isFinal: boolean }): LeaseReport {
     this.#settle(nowMs);
     const report = {
       incarnation: this.#incarnation,
       number: this.#number,
       held: this.#held,
       returned: this.#overflow,
+      returnedMs: this.#overflow > 0 ? nowMs - this.#overflowSinceMs : 0,
       spent: Math.max(0, this.#spent),
       largestCost: this.#largestCost,
+      patienceMs,
       isFinal,
     };
+    this.#endsAtMs = Math.min(this.#endsAtMs, nowMs + patienceMs);
     this.#overflow = 0;
     // What was given back after it was reported as spent makes the next report smaller.
     this.#spent = Math.min(0, this.#spent);
@@ -225,30 +234,44 @@ export class HeldLease {
     this.#givenUpPerMs = 0;
   }
 
-  #giveUp(unitsPerMs: number, nowMs: number): void {
-    const before = nowMs < this.#givenUpUntilMs ? this.#givenUpPerMs : 0;
-    this.#givenUpPerMs = Math.max(0, this.#unitsPerMs + before - unitsPerMs);
-    this.#givenUpUntilMs = this.#endsAtMs;
+  /** From now on the lease refills so fast; what it has refilled faster by so far, or before that, may be counted for a while. */
+  #giveUp(unitsPerMs: number): void {
+    if (this.#unitsPerMs > unitsPerMs) {
+      this.#givenUpPerMs = this.#unitsPerMs - unitsPerMs;
+      this.#givenUpUntilMs = this.#endsAtMs;
+    } else {
+      this.#givenUpPerMs = Math.max(0, this.#unitsPerMs + this.#givenUpPerMs - unitsPerMs);
+    }
   }
 
   #settle(nowMs: number): void {
     const untilMs = Math.min(nowMs, this.#endsAtMs);
     if (untilMs > this.#atMs) {
-      this.#held += (untilMs - this.#atMs) * this.#unitsPerMs;
-      this.#overflow +=
-        Math.max(0, Math.min(untilMs, this.#givenUpUntilMs) - this.#atMs) * this.#givenUpPerMs;
+      const sinceMs = this.#atMs;
+      this.#held += (untilMs - sinceMs) * this.#unitsPerMs;
+      this.#aside(
+        Math.max(0, Math.min(untilMs, this.#givenUpUntilMs) - sinceMs) * this.#givenUpPerMs,
+        sinceMs,
+      );
+      this.#spill(sinceMs);
       this.#atMs = untilMs;
-      this.#spill();
     }
     if (!this.isOver(nowMs)) return;
     this.#held = 0;
     this.#overflow = 0;
   }
 
-  #spill(): void {
+  #spill(sinceMs = this.#atMs): void {
     const over = this.#held - this.#capacity;
     if (over <= 0) return;
     this.#held = this.#capacity;
-    this.#overflow += over;
+    this.#aside(over, sinceMs);
+  }
+
+  /** To be returned; it began to overflow at `sinceMs` or later. */
+  #aside(units: number, sinceMs: number): void {
+    if (units <= 0) return;
+    if (this.#overflow === 0) this.#overflowSinceMs = sinceMs;
+    this.#overflow += units;
   }
 }

@@ -10,7 +10,6 @@ import type { Winner } from '../policy/counter.ts';
 import { isNewer, type Rule, type Version } from '../policy/ruleset.ts';
 import { BoundedMap } from './bounded-map.ts';
 import type { Group } from './groups.ts';
-import { InFlight } from './in-flight.ts';
 import { HeldLease, type LeaseGrant } from './lease.ts';
 import { isLendable } from './lease-terms.ts';
 import { Meter } from './meter.ts';
@@ -19,7 +18,7 @@ import { Meter } from './meter.ts';
  * `auto` leases what is asked for at least this often, and may be: below that, calls cost little, and of a small limit every unit that
  * waits in one isolate is missing in the others. (A flood on a small limit is denied from memory, without calls.)
  */
-const AUTO_UNITS_PER_SECOND = 20;
+const AUTO_UNITS_PER_SECOND = 40;
 
 /** About 300 bytes each. A displaced lease is lost to the caller for a second at most. */
 const LEASES_MAX = 8_192;
@@ -31,12 +30,13 @@ interface Entry {
   lease: HeldLease | undefined;
   /** When the question was sent that brought the newest grant. */
   sentMs: number;
-  readonly renewals: InFlight;
 }
 
 export interface LeaseRequest {
   readonly cost: number;
   readonly largestCost: number;
+  /** A question about these counters is on its way already, which is as good a sign of a hot key as any. */
+  readonly isCrowded?: boolean;
 }
 
 export type Take = 'taken' | 'scarce' | 'ask';
@@ -71,17 +71,17 @@ export class Leases {
   }
 
   /** Whether the isolate should hold a lease of this group's counters. */
-  isWanted({ enforced }: Group, { cost, largestCost }: LeaseRequest): boolean {
+  isWanted({ enforced }: Group, { cost, largestCost, isCrowded = false }: LeaseRequest): boolean {
     for (const { rule, counterId } of enforced) {
       if (!canLease(rule, Math.max(cost, largestCost))) return false;
-      if (rule.consistency === 'auto' && !this.#isHot(rule.limit!, counterId)) return false;
+      if (rule.consistency === 'auto' && !this.#isHot(rule.limit!, counterId, isCrowded)) return false;
     }
     return true;
   }
 
-  #isHot({ quota, windowMs }: Limit, counterId: string): boolean {
+  #isHot({ quota, windowMs }: Limit, counterId: string, isCrowded: boolean): boolean {
     const isAllowedToBe = (quota * 1_000) / windowMs >= AUTO_UNITS_PER_SECOND;
-    return isAllowedToBe && this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND;
+    return isAllowedToBe && (isCrowded || this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND);
   }
 
   /** A lease that can be spent; a rule that has become strict, or cannot be lent any more, ends it at once. */
@@ -118,17 +118,13 @@ export class Leases {
     this.held(group)?.giveBack(cost, { takenMs, nowMs: this.#nowMs() });
   }
 
-  /** Whether the lease should be renewed now, nobody being at it; `soonMs` is how long a renewal takes. */
+  /** Whether the lease should be renewed; `soonMs` is how long a renewal takes. */
   wantsRenewal(group: Group, request: LeaseRequest, soonMs: number): boolean {
     const lease = this.held(group);
     const nowMs = this.#nowMs();
-    if (lease === undefined || this.renewals(group).count(nowMs) > 0) return false;
+    if (lease === undefined) return false;
     if (!lease.wantsRenewal({ unitsPerSecond: this.#slowest(group), soonMs }, nowMs)) return false;
     return this.isWanted(group, request);
-  }
-
-  renewals(group: Group): InFlight {
-    return this.#entryOf(keyOf(group)).renewals;
   }
 
   accept(
@@ -166,7 +162,7 @@ export class Leases {
   #entryOf(key: string): Entry {
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const entry = { lease: undefined, sentMs: Number.NEGATIVE_INFINITY, renewals: new InFlight() };
+    const entry = { lease: undefined, sentMs: Number.NEGATIVE_INFINITY };
     this.#entries.set(key, entry);
     return entry;
   }

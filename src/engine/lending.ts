@@ -8,13 +8,14 @@ import { available, charge, decide } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
 import { type Counter, nowMsFor } from './counters.ts';
-import type { LeaseGrant, LeaseReport } from './lease.ts';
+import { type LeaseGrant, type LeaseReport, NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import { isLendable, type LeaseTerms, leaseTerms } from './lease-terms.ts';
 
 export interface Borrowing {
   readonly holder: string;
   readonly cost: number;
+  readonly isDenied: boolean;
   readonly report: LeaseReport;
   /** The owner's present life: a lease of an earlier one is none of its business. */
   readonly incarnation: string;
@@ -66,18 +67,20 @@ export function lend(borrowing: Borrowing, clock: LogicalClock): LeaseGrant | un
 function termsOf(
   counter: Counter,
   book: LeaseBook,
-  { holder, counters, report, incarnation, cost }: Borrowing,
+  { holder, counters, report, incarnation, cost, isDenied }: Borrowing,
   clock: LogicalClock,
 ): LeaseTerms | undefined {
   const { limit, state, demand } = counter;
   const key = keyOf(holder, counters);
-  const reported = report.incarnation === incarnation ? report.held : 0;
+  const { held } = report.incarnation === incarnation ? report : NO_LEASE;
   return leaseTerms({
     limit,
     level: Math.max(0, available(limit, state, nowMsFor(limit, clock))),
     lentToOthers: book.lentToOthers(key),
-    held: reported + book.unitsOnTheirWay(key),
+    held,
     cost,
+    isFirst: report.incarnation !== incarnation,
+    isDenied,
     largestCost: Math.max(cost, report.largestCost),
     demand: {
       unitsPerSecond: demand.unitsPerSecond(holder, clock.logicalMs),
@@ -124,10 +127,18 @@ function keyOf(holder: string, counters: readonly Counter[]): string {
 
 /** A report as it can be believed: a holder of another version, or a faulty one, must not spoil a counter. */
 export function believable(report: LeaseReport): LeaseReport {
-  const { incarnation, isFinal } = report;
-  const [number, held, returned] = [amount(report.number), amount(report.held), amount(report.returned)];
-  const [spent, largestCost] = [amount(report.spent), amount(report.largestCost)];
-  return { incarnation, number, held, returned, spent, largestCost, isFinal: isFinal === true };
+  return {
+    incarnation: report.incarnation,
+    number: amount(report.number),
+    held: amount(report.held),
+    returned: amount(report.returned),
+    // Whoever does not say when, or promises nothing, is believed to mean always.
+    returnedMs: report.returnedMs >= 0 ? report.returnedMs : Number.POSITIVE_INFINITY,
+    spent: amount(report.spent),
+    largestCost: amount(report.largestCost),
+    patienceMs: report.patienceMs >= 0 ? report.patienceMs : Number.POSITIVE_INFINITY,
+    isFinal: report.isFinal === true,
+  };
 }
 
 function amount(value: unknown): number {

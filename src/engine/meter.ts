@@ -2,11 +2,11 @@
  * How fast something arrives at this isolate: a decaying sum of units, as units a second.
  *
  * The sum forgets with a time constant of a second, long enough to smooth arrivals at random and short enough to follow a change. It
- * is corrected for its own youth (a sum that is 0.2 s old has not had a second to grow), but never by more than a tenth of a second's
- * worth, since one early arrival says little about the next.
+ * is corrected for its own youth (a sum that is 0.2 s old has not had a second to grow), but never by more than 30 ms' worth, since
+ * one early arrival says little about the next.
  */
 const TIME_CONSTANT_MS = 1_000;
-const YOUTH_MS_MIN = 100;
+const YOUTH_MS_MIN = 30;
 
 export class Meter {
   readonly #bornMs: number;

@@ -66,6 +66,11 @@ export class OwnerLink {
     return Math.min(DEADLINE_MAX_MS, Math.max(deadlineMs, USUAL_TIMES * this.#usualMs));
   }
 
+  /** It has answered, and its last answer was in time. */
+  get isAnswering(): boolean {
+    return this.#usualMs !== undefined && this.#silentSinceMs === undefined;
+  }
+
   /** How long the owner usually takes to answer; a guess before its first answer. */
   get usualMs(): number {
     return this.#usualMs ?? GUESSED_USUAL_MS;

@@ -162,7 +162,7 @@ export class Owner {
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
     const { outcome, decisions, charges } = this.#decide(counters, asking, clock);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
-    const lease = borrowing && lend(borrowing, clock);
+    const lease = borrowing && lend({ ...borrowing, isDenied: outcome === 'denied' }, clock);
     for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
@@ -183,7 +183,15 @@ export class Owner {
     this.#grants += 1;
     const { incarnation } = this.#options;
     const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
-    return { holder, cost, report: believable(lease), incarnation, number: this.#grants, counters };
+    return {
+      holder,
+      cost,
+      isDenied: false,
+      report: believable(lease),
+      incarnation,
+      number: this.#grants,
+      counters,
+    };
   }
 
   /** Shadow counters of a lease are charged what was spent of it, and told apart are those that would have denied some of it. */

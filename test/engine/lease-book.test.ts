@@ -166,7 +166,7 @@ class Shop {
     const lease = this.#leases[holder]!;
     const sentMs = this.#nowMs;
     const known =
-      lease.number === 0 ? NO_LEASE : kind === 'ask' ? lease.report(sentMs) : lease.surrender(sentMs);
+      lease.number === 0 ? NO_LEASE : kind === 'ask' ? lease.report(sentMs, 150) : lease.surrender(sentMs);
     const question = { ...this.#question(demand), lease: known };
     if (fate.lost === 'question') return;
     this.#later(fate.thereMs, () => {
