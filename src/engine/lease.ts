@@ -38,7 +38,7 @@ export interface LeaseReport {
   readonly held: number;
   /** Units that overflowed, and are the owner's again if it had room for them. */
   readonly returned: number;
-  /** How long ago the first of them did. */
+  /** How long ago the first of them did, when the owner hears of it. */
   readonly returnedMs: number;
   /** Units spent since the last report: what shadow counters are charged. */
   readonly spent: number;
@@ -71,6 +71,12 @@ export interface Arrival {
   readonly sentMs: number;
   readonly nowMs: number;
   readonly delayMs: number;
+}
+
+/** How long the owner usually takes to answer, and how long the holder waits for that. */
+export interface Waits {
+  readonly usualMs: number;
+  readonly patienceMs: number;
 }
 
 export class HeldLease {
@@ -194,25 +200,28 @@ export class HeldLease {
   }
 
   /** What to tell the owner. Returned units leave the lease here, before the message does. */
-  report(nowMs: number, patienceMs: number): LeaseReport {
-    return this.#report(nowMs, { patienceMs, isFinal: false });
+  report(nowMs: number, waits: Waits): LeaseReport {
+    return this.#report(nowMs, { ...waits, isFinal: false });
   }
 
   /** A final report: what is in hand is the owner's again, and so is everything else. */
-  surrender(nowMs: number): LeaseReport {
-    const report = this.#report(nowMs, { patienceMs: 0, isFinal: true });
+  surrender(nowMs: number, usualMs: number): LeaseReport {
+    const report = this.#report(nowMs, { usualMs, patienceMs: 0, isFinal: true });
     this.#held = 0;
     return report;
   }
 
-  #report(nowMs: number, { patienceMs, isFinal }: { patienceMs: number; isFinal: boolean }): LeaseReport {
+  #report(
+    nowMs: number,
+    { usualMs, patienceMs, isFinal }: Waits & { readonly isFinal: boolean },
+  ): LeaseReport {
     this.#settle(nowMs);
     const report = {
       incarnation: this.#incarnation,
       number: this.#number,
       held: this.#held,
       returned: this.#overflow,
-      returnedMs: this.#overflow > 0 ? nowMs - this.#overflowSinceMs : 0,
+      returnedMs: this.#overflow > 0 ? nowMs - this.#overflowSinceMs + usualMs : 0,
       spent: Math.max(0, this.#spent),
       largestCost: this.#largestCost,
       patienceMs,

@@ -6,44 +6,42 @@
  * between two notes it only shrinks.
  */
 
-/** A few round trips are told apart. */
-const SLOT_MS = 20;
+/** Of a second in which a bucket is drained call by call, every few milliseconds are told apart. */
+const ENTRIES_MAX = 256;
 
-/** Two seconds, which is longer than a holder is silent. What overflowed before that is not taken back. */
-const SLOTS_MAX = 100;
-
-interface Slot {
-  readonly fromMs: number;
-  least: number;
+interface Entry {
+  readonly least: number;
+  /** The last time that there was no more than that. */
+  readonly atMs: number;
 }
 
 export class RoomHistory {
-  /** In order of time. */
-  readonly #slots: Slot[] = [];
-  #isComplete = true;
+  /** In order of time, and so of room: what was followed by less says nothing any more. */
+  #entries: Entry[] = [];
 
   note(room: number, nowMs: number): void {
-    const last = this.#slots.at(-1);
-    if (last !== undefined && nowMs < last.fromMs + SLOT_MS) {
-      last.least = Math.min(last.least, room);
-      return;
-    }
-    this.#slots.push({ fromMs: nowMs, least: room });
-    if (this.#slots.length <= SLOTS_MAX) return;
-    this.#slots.shift();
-    this.#isComplete = false;
+    while (this.#entries.length > 0 && this.#entries.at(-1)!.least >= room) this.#entries.pop();
+    if (this.#entries.at(-1)?.atMs === nowMs) return;
+    this.#entries.push({ least: room, atMs: nowMs });
+    if (this.#entries.length > ENTRIES_MAX) this.#halve();
   }
 
   /** Units have come back, and count as if they had been there all the while: others that overflowed meanwhile find less room. */
   fill(units: number): void {
-    for (const slot of this.#slots) slot.least = Math.max(0, slot.least - units);
+    this.#entries = this.#entries.map(({ least, atMs }) => ({ least: Math.max(0, least - units), atMs }));
   }
 
+  /** Infinite when nothing was noted since. */
   leastSince(sinceMs: number): number {
-    const [oldest] = this.#slots;
-    if (oldest === undefined || (sinceMs < oldest.fromMs && !this.#isComplete)) return 0;
-    let least = Number.POSITIVE_INFINITY;
-    for (const slot of this.#slots) if (slot.fromMs + SLOT_MS > sinceMs) least = Math.min(least, slot.least);
-    return least;
+    return this.#entries.find(({ atMs }) => atMs >= sinceMs)?.least ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Of each two entries one, which claims the least of both for as long as either. */
+  #halve(): void {
+    const entries = this.#entries;
+    this.#entries = entries.flatMap((entry, at) => {
+      if (at % 2 === 1) return [];
+      return { least: entry.least, atMs: (entries[at + 1] ?? entry).atMs };
+    });
   }
 }

@@ -38,6 +38,7 @@ const holder = fc.nat({ max: HOLDERS - 1 });
 const part = fc.constantFrom(1, 1, 0.5, 0.1);
 /** One way. Questions and answers overtake each other all the same. */
 const DELAY_MS_MAX = 10;
+const WAITS = { usualMs: 2 * DELAY_MS_MAX, patienceMs: 150 };
 const delayMs = fc.integer({ min: 0, max: DELAY_MS_MAX });
 const lost = fc.constantFrom<Fate['lost']>('nothing', 'nothing', 'nothing', 'answer', 'question');
 const fate = fc.record({ thereMs: delayMs, backMs: delayMs, lost });
@@ -166,7 +167,11 @@ class Shop {
     const lease = this.#leases[holder]!;
     const sentMs = this.#nowMs;
     const known =
-      lease.number === 0 ? NO_LEASE : kind === 'ask' ? lease.report(sentMs, 150) : lease.surrender(sentMs);
+      lease.number === 0
+        ? NO_LEASE
+        : kind === 'ask'
+          ? lease.report(sentMs, WAITS)
+          : lease.surrender(sentMs, WAITS.usualMs);
     const question = { ...this.#question(demand), lease: known };
     if (fate.lost === 'question') return;
     this.#later(fate.thereMs, () => {
