@@ -189,7 +189,9 @@ export class LeaseBook {
     const { limit, state } = counter;
     if (isLentBucket(limit) && !this.isEmpty) {
       const fullAtMs = Math.max(this.#settledAtMs, fullAtMsOf(state));
-      counter.state = (fullAtMs + passedMs * this.#unitsPerMs * unitMsOf(limit)) * 1_000;
+      // Under a lowered limit more may be lent than comes in: then nothing is left, but what others may still spend is no debt.
+      const lentPart = Math.min(1, this.#unitsPerMs * unitMsOf(limit));
+      counter.state = (fullAtMs + passedMs * lentPart) * 1_000;
       this.#keepBrim(counter, nowMs);
     }
     this.#settledAtMs = nowMs;

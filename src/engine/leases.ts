@@ -18,7 +18,7 @@ import { Meter } from './meter.ts';
  * `auto` leases what is asked for at least this often, and may be: below that, calls cost little, and of a small limit every unit that
  * waits in one isolate is missing in the others. (A flood on a small limit is denied from memory, without calls.)
  */
-const AUTO_UNITS_PER_SECOND = 40;
+const AUTO_UNITS_PER_SECOND = 34;
 
 /** About 300 bytes each. A displaced lease is lost to the caller for a second at most. */
 const LEASES_MAX = 8_192;

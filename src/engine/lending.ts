@@ -6,7 +6,7 @@
  */
 import { available, charge, decide } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
-import type { Limit } from '../core/decision.ts';
+import { capacity, type Limit } from '../core/decision.ts';
 import { type Counter, nowMsFor } from './counters.ts';
 import { type LeaseGrant, type LeaseReport, NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
@@ -73,11 +73,13 @@ function termsOf(
   const { limit, state, demand } = counter;
   const key = keyOf(holder, counters);
   const { held } = report.incarnation === incarnation ? report : NO_LEASE;
+  const lentToOthers = book.lentToOthers(key);
   return leaseTerms({
     limit,
     level: Math.max(0, available(limit, state, nowMsFor(limit, clock))),
-    lentToOthers: book.lentToOthers(key),
-    held,
+    lentToOthers,
+    // A holder that claims more cannot have it.
+    held: Math.min(held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
     cost,
     isFirst: report.incarnation !== incarnation,
     isDenied,

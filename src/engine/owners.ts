@@ -25,11 +25,10 @@ import type { Background, Ports } from './ports.ts';
 const IN_FLIGHT_MAX = 64;
 
 /**
- * Questions at once about counters that can be lent: the first answer may bring a lease that serves all who wait, so a cold isolate
- * sends a few, and one that has run short of its lease hardly any.
+ * Questions at once about counters that are lent, renewals among them: the answer brings a lease that serves all who wait, and if a
+ * hundred isolates each sent two, they would wait longer for it than a request waits.
  */
-const COLD_IN_FLIGHT_MAX = 8;
-const SHORT_IN_FLIGHT_MAX = 2;
+const LEASING_IN_FLIGHT_MAX = 1;
 
 /** An unspent lease goes back this long before it ends, which is time enough to arrive before the owner writes it off. */
 const RETURN_BEFORE_END_MS = 150;
@@ -136,24 +135,29 @@ export class Owners {
     const link = this.link(group.owner);
     const deadlineMs = link.deadlineMs(ask.deadlineMs);
     const untilMs = ask.startedMs + deadlineMs;
-    const isLeasing = this.leases.isWanted(group, ask);
-    const inFlight = this.#inFlightOf((group.enforced[0] ?? group.shadow[0])!.counterId);
-    while (inFlight.count(this.#nowMs()) >= this.#placesMax(group, isLeasing)) {
+    const inFlight = this.#inFlightOf(group);
+    const isCrowded = inFlight.count(this.#nowMs()) > 0;
+    const isLeasing = this.leases.isWanted(group, { ...ask, isCrowded });
+    const placesMax = isLeasing ? LEASING_IN_FLIGHT_MAX : IN_FLIGHT_MAX;
+    while (inFlight.count(this.#nowMs()) >= placesMax) {
       const leftMs = untilMs - this.#nowMs();
-      if (leftMs <= 0) return { kind: 'unanswered' };
+      if (leftMs <= 0) return this.#outOfTime(group, link, isLeasing);
       await this.#ports.timer(Math.min(LOOK_AGAIN_MS, leftMs)).done;
       const settled = this.#settledMeanwhile(group, ask, isLeasing);
       if (settled !== undefined) return settled;
     }
     const sentMs = this.#nowMs();
     const waitMs = untilMs - sentMs;
-    if (waitMs <= 0) return { kind: 'unanswered' };
+    if (waitMs <= 0 || (isLeasing && waitMs < link.usualMs)) return this.#outOfTime(group, link, isLeasing);
     const counted = [
       inFlight,
       ...group.enforced.flatMap(({ counterId }) => this.denyMemory.rechecks(counterId) ?? []),
     ];
     for (const each of counted) each.began(sentMs);
-    const lease = isLeasing ? (this.leases.last(group)?.report(sentMs, deadlineMs) ?? NO_LEASE) : undefined;
+    const lease = isLeasing
+      ? (this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: deadlineMs }) ??
+        NO_LEASE)
+      : undefined;
     const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
     const patience = { waitMs, isFair: waitMs >= deadlineMs * FAIR_PART };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
@@ -164,23 +168,25 @@ export class Owners {
   /** Asks for more of a lease in the background, when it is time to. */
   renewIfDue(group: Group, ask: Ask, background: Background): void {
     const link = this.link(group.owner);
-    const soonMs = RENEW_AHEAD * link.usualMs;
-    if (link.breaker.isClosed && this.leases.wantsRenewal(group, ask, soonMs))
+    const isAsking = this.#inFlightOf(group).count(this.#nowMs()) >= LEASING_IN_FLIGHT_MAX;
+    if (isAsking || !link.breaker.isClosed) return;
+    if (this.leases.wantsRenewal(group, ask, RENEW_AHEAD * link.usualMs))
       background(this.#renew(group, ask, background));
   }
 
   async #renew(group: Group, ask: Ask, background: Background): Promise<void> {
-    const renewals = this.leases.renewals(group);
+    const inFlight = this.#inFlightOf(group);
     const sentMs = this.#nowMs();
-    renewals.began(sentMs);
+    inFlight.began(sentMs);
     const renewal = { ...ask, id: `${ask.id}:renewal`, cost: 0 };
     const link = this.link(group.owner);
     const waitMs = link.deadlineMs(ask.deadlineMs);
-    const lease = this.leases.last(group)?.report(sentMs, waitMs) ?? NO_LEASE;
+    const lease =
+      this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: waitMs }) ?? NO_LEASE;
     const message = { version: ask.version, question: this.#questionOf(group, renewal, lease) };
     const patience = { waitMs, isFair: true };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
-    renewals.ended();
+    inFlight.ended();
     this.#learnFrom(result, { group, ask: renewal, sentMs, background });
   }
 
@@ -196,7 +202,7 @@ export class Owners {
     const question = this.#questionOf(
       group,
       { ...ask, id: `${ask.id}:return`, cost: 0 },
-      lease.surrender(nowMs),
+      lease.surrender(nowMs, this.link(group.owner).usualMs),
     );
     await this.#inquiries.deliver(
       { owner: group.owner, link: this.link(group.owner) },
@@ -218,7 +224,9 @@ export class Owners {
     await this.#inquiries.deliver({ owner: group.owner, link }, { version: ask.version });
   }
 
-  #inFlightOf(counterId: string): InFlight {
+  /** The counters of a group are asked about together, so the first stands for all. */
+  #inFlightOf({ enforced, shadow }: Group): InFlight {
+    const { counterId } = (enforced[0] ?? shadow[0])!;
     const known = this.#inFlight.get(counterId);
     if (known !== undefined) return known;
     const inFlight = new InFlight();
@@ -226,9 +234,13 @@ export class Owners {
     return inFlight;
   }
 
-  #placesMax(group: Group, isLeasing: boolean): number {
-    if (!isLeasing) return IN_FLIGHT_MAX;
-    return this.leases.held(group) === undefined ? COLD_IN_FLIGHT_MAX : SHORT_IN_FLIGHT_MAX;
+  /**
+   * A request whose time has run out while others waited for the owner. If the owner answers them, it is the lease that is short and not
+   * the owner that is away: all that could be lent is spent, and a fallback would admit beyond it.
+   */
+  #outOfTime(group: Group, link: OwnerLink, isLeasing: boolean): GroupResult {
+    if (!isLeasing || !link.isAnswering) return { kind: 'unanswered' };
+    return { kind: 'dry', retryAfterMs: this.leases.held(group)?.waitMs(1, this.#nowMs()) ?? link.usualMs };
   }
 
   /** What other requests have learned while this one waited for a place. */

@@ -154,14 +154,19 @@ export class Isolate {
     return this.#background.size;
   }
 
-  /** Sends a request, and leaves it to the test when time passes. */
-  send(enforced: readonly Winner[], options: RequestOptions = {}): Promise<TimedVerdict> {
+  /** As the gateway asks: what nobody has to be asked for is there at once. */
+  decide(enforced: readonly Winner[], options: RequestOptions = {}): Verdict | Promise<Verdict> {
     const { shadow = [], cost = 1, version = FIRST_VERSION, deadlineMs = DEADLINE_MS } = options;
     const { largestCost = 1, isEstimate = false } = options;
     const request = { version, enforced, shadow, cost, largestCost, isEstimate, deadlineMs };
+    return this.#gate.decide(request, (work) => this.#keep(work));
+  }
+
+  /** Sends a request, and leaves it to the test when time passes. */
+  send(enforced: readonly Winner[], options: RequestOptions = {}): Promise<TimedVerdict> {
     const { time } = this.#world;
     const sentMs = time.elapsedMs;
-    const verdict = Promise.resolve(this.#gate.decide(request, (work) => this.#keep(work)));
+    const verdict = Promise.resolve(this.decide(enforced, options));
     return verdict.then((found) => ({ ...found, tookMs: time.elapsedMs - sentMs }));
   }
 
