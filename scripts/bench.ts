@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: what the limiter costs, each figure against a baseline of the same run.
  *
- * Five rounds that alternate between the contenders; the table shows the median and the spread. Progress goes to stderr, the table
+ * Five rounds, or three of what hardly varies, that alternate between the contenders; the table shows the median and the spread. Progress goes to stderr, the table
  * to stdout. With `--check`, a median that misses its bar (`bench/bars.ts`) exits 1.
  */
 import { writeFile } from 'node:fs/promises';

@@ -12,12 +12,12 @@ import { mean } from './statistics.ts';
 /** As many as the figures of comparable limiters were taken with: enough to keep one thread busy, too few to queue for long. */
 export const CONNECTIONS = 16;
 
-/** A slice is some two thousand requests; six of them, a second and a half for each contender, make a round. */
+/** A slice is some two thousand requests; four of them, a second for each contender, make a round. */
 const SLICE_SECONDS = 0.25;
-const SLICES = 6;
+const SLICES = 4;
 
-/** By then the runtime has compiled what it will compile, and every owner exists. */
-export const WARM_UP_SECONDS = 2;
+/** By then the runtime has compiled what it will compile, in one isolate, and every owner exists. */
+const WARM_UP_SECONDS = 1;
 
 /** The callers that the bench's rule files know, `k_bench_00` to `k_bench_15`. */
 const KEYS = Array.from({ length: 16 }, (_, index) => `k_bench_${String(index).padStart(2, '0')}`);
@@ -113,17 +113,16 @@ const LEAD_IN_SECONDS = 0.2;
 export async function alternate<Name extends string>(
   contenders: Readonly<Record<Name, Contender>>,
   progress: (line: string) => void,
-  { slices: sliceCount = SLICES } = {},
 ): Promise<Record<Name, number[]>> {
   const names = Object.keys(contenders) as Name[];
   const rates = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
-  for (const name of names) await checkedLoad(contenders[name], WARM_UP_SECONDS, { warmUp: true });
+  for (const name of names) await warmUp(contenders[name]);
   for (let round = 0; round < ROUNDS; round += 1) {
     const slices = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
-    for (let slice = 0; slice < sliceCount; slice += 1) {
+    for (let slice = 0; slice < SLICES; slice += 1) {
       for (const name of slice % 2 === 0 ? names : names.toReversed()) {
         const contender = contenders[name];
-        if (contender.leadIn) await checkedLoad(contender, LEAD_IN_SECONDS, { warmUp: true });
+        if (contender.leadIn) await load(contender, LEAD_IN_SECONDS);
         slices[name].push((await checkedLoad(contender, SLICE_SECONDS)).requestsPerSecond);
       }
     }
@@ -138,14 +137,19 @@ export async function alternate<Name extends string>(
 /** A hundred a minute trickle through a flood; more responses of another kind than this are a fault. */
 const OTHER_SHARE_MAX = 0.01;
 
-export async function checkedLoad(
-  { ports, requests, status }: Contender,
-  seconds: number,
-  { warmUp = false } = {},
-): Promise<FullLoadResult> {
-  const result = await fullLoad({ ports, connections: CONNECTIONS, seconds, requests });
-  if (!warmUp) expectStatus(result.statuses, status);
+export async function checkedLoad(contender: Contender, seconds: number): Promise<FullLoadResult> {
+  const result = await load(contender, seconds);
+  expectStatus(result.statuses, contender.status);
   return result;
+}
+
+/** Each isolate compiles for itself, and gets its part of the load only. */
+export async function warmUp(contender: Contender): Promise<void> {
+  await load(contender, WARM_UP_SECONDS * contender.ports.length);
+}
+
+function load({ ports, requests }: Contender, seconds: number): Promise<FullLoadResult> {
+  return fullLoad({ ports, connections: CONNECTIONS, seconds, requests });
 }
 
 export function expectStatus(statuses: ReadonlyMap<number, number>, expected: number): void {
@@ -176,7 +180,7 @@ export async function ownerCallsPerThousand(
   { faults, progress }: CountOptions,
 ): Promise<number[]> {
   const counts = `http://127.0.0.1:${faults}/counts`;
-  await checkedLoad(contender, WARM_UP_SECONDS, { warmUp: true });
+  await warmUp(contender);
   const values: number[] = [];
   for (let round = 0; round < COUNT_ROUNDS; round += 1) {
     await fetch(counts, { method: 'DELETE' });

@@ -22,9 +22,6 @@ const FEW_CALLER = oneCaller(1);
 const SOME_CALLER = oneCaller(4);
 const MANY_CALLER = oneCaller(8);
 
-/** Many contenders share the time of a round. */
-const SLICES = 4;
-
 export const hot: Measurement = {
   name: 'hot',
   about:
@@ -51,7 +48,6 @@ function speed(progress: Progress): Promise<Figure[]> {
           leased8: { ports: gateways, requests: MANY_CALLER, status: 200, leadIn: true },
         },
         progress,
-        { slices: SLICES },
       );
       return [
         { name: 'hot.of_baseline', unit: 'x', values: ratios(rates.leased1, rates.baseline1) },

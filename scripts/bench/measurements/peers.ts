@@ -15,9 +15,6 @@ import { startRedis } from '../redis.ts';
 
 type Progress = (line: string) => void;
 
-/** Many contenders share the time of a round. */
-const SLICES = 4;
-
 export const peers: Measurement = {
   name: 'peers',
   about: 'this and other limiters on one workload, each against bare forwarding on its host',
@@ -40,7 +37,6 @@ function onWorkerd(progress: Progress): Promise<Figure[]> {
           object: { ports: beside['object-limiter'], requests, status: 200 },
         },
         progress,
-        { slices: SLICES },
       );
       const share = (name: string, of: readonly number[]) => ({
         name: `peers.${name}`,
@@ -92,7 +88,6 @@ async function onNode(ports: { origin: number; redis: number }, progress: Progre
         redis: { ports: [first + 1], requests: MANY_CALLERS, status: 200 },
       },
       progress,
-      { slices: SLICES },
     );
     return [{ name: 'peers.redis', unit: 'x', values: ratios(rates.redis, rates.node) }];
   } finally {

@@ -3,7 +3,7 @@
  */
 import type { Figure, Measurement } from '../figure.ts';
 import { ROUNDS } from '../figure.ts';
-import { CONNECTIONS, checkedLoad, expectStatus, MANY_CALLERS, WARM_UP_SECONDS, withServe } from '../live.ts';
+import { CONNECTIONS, expectStatus, MANY_CALLERS, warmUp, withServe } from '../live.ts';
 import { type SteadyLoadResult, steadyLoad } from '../load.ts';
 import { quantile } from '../statistics.ts';
 
@@ -22,8 +22,7 @@ function added(rules: 'local-only' | 'strict', progress: (line: string) => void)
   const name = rules === 'strict' ? 'strict' : 'local';
   return withServe({ rules, beside: ['baseline'] }, async ({ gateways, beside }) => {
     const both = [...beside.baseline, ...gateways];
-    for (const port of both)
-      await checkedLoad({ ports: [port], requests: MANY_CALLERS, status: 200 }, WARM_UP_SECONDS);
+    for (const port of both) await warmUp({ ports: [port], requests: MANY_CALLERS, status: 200 });
     const rounds: { p50: number; p99: number }[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const [baseline, limiter] = await steadyRound(both);
