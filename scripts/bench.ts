@@ -1,8 +1,8 @@
 /**
  * `npm run bench`: what the limiter costs, each figure against a baseline of the same run.
  *
- * Five rounds, or three of what hardly varies, that alternate between the contenders; the table shows the median and the spread. Progress goes to stderr, the table
- * to stdout. With `--check`, a median that misses its bar (`bench/bars.ts`) exits 1.
+ * Five rounds, or three of what hardly varies, that alternate between the contenders; the table shows the median and the spread.
+ * Progress goes to stderr, the table to stdout. With `--check`, a median that misses its bar (`bench/bars.ts`) exits 1.
  */
 import { writeFile } from 'node:fs/promises';
 import type { Figure, Measurement } from './bench/figure.ts';
