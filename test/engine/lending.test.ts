@@ -129,10 +129,12 @@ describe('lending', () => {
 
   test('a question that is repeated is lent to once, and told the same', () => {
     const desk = new Pawn();
-    const first = desk.borrow([rule], { id: 'same', cost: 1 });
-    const left = desk.left(rule);
-    expect(desk.borrow([rule], { id: 'same', cost: 1 })).toEqual(first);
-    expect(desk.left(rule)).toBe(left);
+    for (const cost of [0, 1]) {
+      const first = desk.borrow([rule], { id: `same of ${cost}`, cost });
+      const left = desk.left(rule);
+      expect(desk.borrow([rule], { id: `same of ${cost}`, cost })).toEqual(first);
+      expect(desk.left(rule)).toBe(left);
+    }
   });
 
   test('a question that was taken back before it came is lent nothing', () => {
@@ -152,6 +154,35 @@ describe('lending', () => {
     expect(desk.borrow([unlendable]).lease).toBeUndefined();
     expect(desk.borrow([rule, unlendable]).lease).toBeUndefined();
     expect(desk.left(rule)).toBe(1_000);
+  });
+});
+
+describe('what is lent no more', () => {
+  test('counts until the holder has said so, or until it has promised not to go by it any more', async () => {
+    const desk = new Pawn();
+    desk.ask([rule], { cost: 1_000 });
+    const { lease } = desk.borrow([rule], { demand: 5_000 });
+    expect(lease!.unitsPerMs).toBeCloseTo(1, 9);
+    const next = desk.borrow([rule], { ...desk.has(lease!), held: 0, demand: 100 }).lease!;
+    expect(next.unitsPerMs).toBeLessThan(0.2);
+    await desk.wait(150);
+    expect(desk.left(rule)).toBe(0);
+    await desk.wait(100);
+    expect(desk.left(rule)).toBeCloseTo(100 * (1 - next.unitsPerMs), -1);
+  });
+
+  test('nor is it lent to others before that, whatever its holder asks', async () => {
+    const desk = new Pawn();
+    const { lease } = desk.borrow([rule], { holder: 'a', demand: 5_000 });
+    desk.borrow([rule], { ...desk.has(lease!), holder: 'a', demand: 10 });
+    const early = desk.borrow([rule], { holder: 'b', demand: 5_000 }).lease;
+    expect(early?.unitsPerMs ?? 0).toBeLessThan(0.01);
+    await desk.wait(200);
+    const late = desk.borrow([rule], { holder: 'b', demand: 5_000 }).lease!;
+    expect(late.unitsPerMs).toBeGreaterThan(0.9);
+    // One that does not know of its lease, because no answer has come.
+    const lost = desk.borrow([rule], { holder: 'a', demand: 5_000 }).lease;
+    expect(late.unitsPerMs + (lost?.unitsPerMs ?? 0)).toBeLessThanOrEqual(1 + 1e-9);
   });
 });
 
@@ -198,6 +229,23 @@ describe('what comes back', () => {
     expect(desk.left(rule)).toBe(0);
   });
 
+  test('two that return into the same room do not both find it', async () => {
+    const desk = new Pawn();
+    const [a, b] = ['a', 'b'].map((holder) => desk.borrow([rule], { holder, demand: 300 }).lease!);
+    await desk.wait(10);
+    desk.ask([rule], { cost: 30 });
+    await desk.wait(1);
+    desk.ask([rule], { cost: desk.left(rule) });
+    await desk.wait(1);
+    const before = desk.left(rule);
+    const overflow = { returned: 60, returnedMs: 1, demand: 300 };
+    const first = desk.borrow([rule], { ...desk.has(a!), ...overflow, holder: 'a', held: a!.capacity });
+    const second = desk.borrow([rule], { ...desk.has(b!), ...overflow, holder: 'b', held: b!.capacity });
+    const came = desk.left(rule) + first.lease!.units + second.lease!.units - before;
+    expect(came).toBeGreaterThan(25);
+    expect(came).toBeLessThanOrEqual(31);
+  });
+
   test('what overflowed while there was room comes back', async () => {
     const desk = new Pawn();
     const { lease } = desk.borrow([rule], { demand: 500 });
@@ -209,11 +257,20 @@ describe('what comes back', () => {
     expect(desk.left(rule) + renewed!.units).toBeCloseTo(left + 40, -1);
   });
 
+  test('a lease ends with its window', async () => {
+    const desk = new Pawn();
+    await desk.wait(300);
+    expect(START_MS % SECOND_MS).toBe(0);
+    const window = winner({ quota: 1_000, windowMs: SECOND_MS, algorithm: 'fixed_window' });
+    expect(desk.borrow([window]).lease!.lifeMs).toBe(700);
+    await desk.wait(700);
+    expect(desk.left(window)).toBe(1_000);
+  });
+
   test('I09 a window is given back what was lent in it, and the next one nothing', async () => {
     const desk = new Pawn();
     const window = winner({ quota: 1_000, windowMs: SECOND_MS, algorithm: 'fixed_window' });
     const { lease } = desk.borrow([window]);
-    expect(lease!.lifeMs).toBe(SECOND_MS - (START_MS % SECOND_MS));
     expect(desk.left(window)).toBe(1_000 - lease!.units);
     desk.borrow([window], { ...desk.has(lease!), isFinal: true });
     expect(desk.left(window)).toBe(1_000);
@@ -231,7 +288,8 @@ describe('several counters of one question', () => {
 
   test('lend what the narrowest allows, and each lends exactly that', () => {
     const desk = new Pawn();
-    const { lease } = desk.borrow([minute, day]);
+    const { lease } = desk.borrow([minute, day], { demand: 5_000 });
+    expect(new Pawn().borrow([minute], { demand: 5_000 }).lease!.capacity).toBeGreaterThan(100);
     expect(lease!.capacity).toBeLessThanOrEqual(50);
     expect(lease!.unitsPerMs).toBeLessThanOrEqual(60_000 / (60 * MINUTE_MS));
     expect(desk.left(minute)).toBe(Math.floor(Math.min(6_000 - lease!.units, 6_000 - lease!.capacity)));
@@ -247,13 +305,15 @@ describe('several counters of one question', () => {
     expect(desk.left(minute)).toBe(6_000);
   });
 
-  test('are another lease than each by itself', () => {
+  test('are another lease than each by itself', async () => {
     const desk = new Pawn();
+    desk.ask([minute], { cost: 6_000 });
     const both = desk.borrow([minute, day]).lease!;
     const one = desk.borrow([minute]).lease!;
-    const final = { incarnation: desk.incarnation, held: one.units, number: one.number, isFinal: true };
+    const final = { incarnation: desk.incarnation, number: one.number, isFinal: true };
     desk.borrow([minute], final);
-    expect(desk.left(minute)).toBe(Math.floor(6_000 - both.capacity));
+    await desk.wait(900);
+    expect(desk.left(minute)).toBe(Math.floor(900 * (0.1 - both.unitsPerMs)));
   });
 });
 
@@ -305,8 +365,10 @@ describe('lives of the owner', () => {
     await desk.wait(100);
     const { lease } = desk.borrow([slow], { demand: 200 });
     const own = desk.left(slow);
+    await desk.wait(800);
+    desk.ask([winner({ policy: 'another', quota: 6_000 })]);
     // The write is due a second after the first.
-    await desk.wait(900);
+    await desk.wait(100);
     desk.owner.restart();
     expect(desk.left(slow)).toBeCloseTo(own + 900 * (0.1 - lease!.unitsPerMs), -1);
   });
@@ -314,11 +376,23 @@ describe('lives of the owner', () => {
   test("a report on a lease of an earlier life is nobody's", async () => {
     const desk = new Pawn();
     const { lease } = desk.borrow([rule]);
-    const report = { ...desk.has(lease!), returned: 300, isFinal: true };
+    const report = { ...desk.has(lease!), isFinal: true };
     desk.owner.restart();
-    desk.ask([rule], { cost: 900 });
+    const next = desk.borrow([rule]).lease!;
+    expect(next.number).toBe(report.number);
+    const left = desk.left(rule);
     desk.borrow([rule], report);
-    expect(desk.left(rule)).toBe(100);
+    expect(desk.left(rule)).toBe(left);
+  });
+
+  test('a small bucket that was empty when it was lent is not at rest as soon as the lease has ended', async () => {
+    const desk = new Pawn();
+    const small = winner({ quota: 1_000, windowMs: SECOND_MS, burst: 100 });
+    desk.ask([small], { cost: 100 });
+    const { lease } = desk.borrow([small], { demand: 5_000 });
+    await desk.wait(lease!.lifeMs + 10);
+    desk.owner.owner.sweep(START_MS + desk.world.time.elapsedMs);
+    expect(desk.left(small)).toBe(10);
   });
 
   test('a counter of which something is lent does not rest, nor does it rest before it could be full', async () => {
@@ -427,12 +501,13 @@ describe('absurd messages', () => {
     );
   });
 
-  test('a holder that returns what it never had gets no more than a lease can have held', () => {
+  test('a holder that returns what it never had gets no more than a lease can have held', async () => {
     const desk = new Pawn();
     const { lease } = desk.borrow([rule], { demand: 100 });
     desk.ask([rule], { cost: desk.left(rule) });
+    await desk.wait(1);
     desk.borrow([rule], { ...desk.has(lease!), held: 1e9, returned: 1e9, returnedMs: 0, isFinal: true });
-    expect(desk.left(rule)).toBeLessThanOrEqual(2 * lease!.capacity + lease!.units);
+    expect(desk.left(rule)).toBeLessThanOrEqual(2 * lease!.capacity + lease!.units + 2);
   });
 });
 
