@@ -81,9 +81,11 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   if (room < Math.max(1, ask.cost)) return undefined;
   const part = Math.max(share, 1 / holders) * PART_OF_LEVEL;
   const wanted = Math.max(0, Math.min(room - held, Math.max(ask.level * part, aboveBrim(ask, room))));
-  // A window's units are counted one by one; a fraction of one would be lost when it ends.
-  const units = limit.algorithm === 'token_bucket' ? wanted : Math.floor(wanted);
   const isScarce = isOverloaded(ask, sliceMs);
+  // A part of a unit here and a part there are a unit nowhere: only a shortage is shared out to the last bit. And a window's units are
+  // counted one by one, since a part of one would be lost when it ends.
+  const isWhole = limit.algorithm !== 'token_bucket' || !isScarce;
+  const units = isWhole ? Math.floor(wanted) : wanted;
   const renewInMs = isScarce || ask.isFirst ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
   const lifeMs = Math.min(ask.lifeMsMax, Math.max(LIFE_MS, 2 * renewInMs));
   if (unitsPerMs === 0 && units + held < 1) return undefined;
