@@ -15,11 +15,16 @@ const hot = (options: Partial<WinnerOptions> = {}) =>
   winner({ quota: 1_000, windowMs: SECOND_MS, consistency: 'leased', ...options });
 
 /** Sends requests at a steady pace; leaves an isolate that has a lease, if it may have one. */
+interface Warming extends RequestOptions {
+  readonly forMs?: number;
+  readonly everyMs?: number;
+}
+
 async function warm(
   world: World,
   isolate: Isolate,
   rules: readonly Winner[],
-  { forMs = 600, everyMs = 5, ...options }: RequestOptions & { forMs?: number; everyMs?: number } = {},
+  { forMs = 600, everyMs = 5, ...options }: Warming = {},
 ) {
   const sent = [];
   for (let ms = 0; ms < forMs; ms += everyMs) {
@@ -29,7 +34,7 @@ async function warm(
   return world.time.settle(Promise.all(sent));
 }
 
-async function leased(rules: readonly Winner[] = [hot()], options: RequestOptions = {}) {
+async function leased(rules: readonly Winner[] = [hot()], options: Warming = {}) {
   const world = new World();
   const isolate = world.isolate();
   await warm(world, isolate, rules, options);

@@ -22,7 +22,7 @@ const FOUND_BY: Readonly<Record<string, readonly [row: string, how: RegExp]>> = 
 /** A broken promise, or the bars that were missed. */
 async function faultsOf(row: string, plant?: Plant): Promise<string> {
   const result = await simulate(caseOf(row), { seed: 1, plant });
-  return result.violation ?? missedBars({ name: row, runs: [result] }).join('\n');
+  return result.violation ?? missedBars({ name: row, runs: [{ seed: 1, ...result }] }).join('\n');
 }
 
 for (const plant of PLANTS) {
