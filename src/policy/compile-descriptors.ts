@@ -9,7 +9,7 @@ import { DEFAULT_BLIND_SHARE, DEFAULT_POLICY, limitOf, reportNotYet } from './li
 import { formatPath, type Path, type Report, show, suggestion } from './problem.ts';
 import { parseRoutePattern } from './route-pattern.ts';
 import type { AttributeSource, Identity, Rule, RuleNode } from './ruleset.ts';
-import { elements, nodeSchema, type RateLimitNode, rateLimitSchema, read } from './schema.ts';
+import { elements, isMap, nodeSchema, type RateLimitNode, rateLimitSchema, read } from './schema.ts';
 
 /** Deeper than any tree that people write, and a bound for the walk. */
 const DEPTH_MAX = 16;
@@ -52,16 +52,16 @@ function walk(raw: readonly unknown[], parent: Parent, context: TreeContext, rul
   for (const [index, item] of raw.entries()) {
     const at = [...parent.at, index];
     const node = read(nodeSchema, item, at, error);
-    if (node === undefined) continue;
-    const compiled = compileNode(node.key, node.value, at, context);
+    const compiled = node === undefined ? undefined : compileNode(node.key, node.value, at, context);
     const path = compiled === undefined || parent.path === undefined ? undefined : [...parent.path, compiled];
-    if (node.rate_limit === undefined && node.descriptors === undefined) {
+    // Parts are read from the raw node, so that a mistake in it does not hide those further in.
+    const { rate_limit: limits, descriptors } = isMap(item) ? item : {};
+    if (node !== undefined && limits === undefined && descriptors === undefined) {
       error(at, 'has neither "rate_limit" nor "descriptors", so it limits nothing');
     }
-    if (node.rate_limit !== undefined)
-      compileLimits(node.rate_limit, { at, path, depth: parent.depth }, context, rules);
-    if (node.descriptors !== undefined) {
-      walk(node.descriptors, { at: [...at, 'descriptors'], path, depth: parent.depth + 1 }, context, rules);
+    if (limits !== undefined) compileLimits(limits, { at, path, depth: parent.depth }, context, rules);
+    if (Array.isArray(descriptors)) {
+      walk(descriptors, { at: [...at, 'descriptors'], path, depth: parent.depth + 1 }, context, rules);
     }
   }
 }
