@@ -20,7 +20,7 @@ import {
   type PastCharge,
   type Step,
 } from './decision.ts';
-import { slackUs, snapToWhole, unitUsOf } from './rate.ts';
+import { movedBack, slackUs, snapToWhole, unitUsOf } from './rate.ts';
 
 function decide(limit: Limit, nextAtUs: number | undefined, cost: number, nowMs: number): Step<number> {
   const settled = decidedByLimitAlone(limit, cost);
@@ -63,10 +63,8 @@ function giveBack(
   nowMs: number,
 ): number | undefined {
   if (limit.quota === 0 || nextAtUs === undefined) return nextAtUs;
-  const unitUs = unitUsOf(limit);
   const nowUs = nowMs * 1000;
-  const refundedUs = plausible(limit, nextAtUs, nowUs) - past.cost * unitUs;
-  return refundedUs - nowUs <= slackUs(unitUs) ? undefined : refundedUs;
+  return movedBack(plausible(limit, nextAtUs, nowUs), past.cost, limit, nowUs);
 }
 
 function atRestAtMs(_limit: Limit, nextAtUs: number | undefined): number {

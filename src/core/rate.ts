@@ -23,6 +23,13 @@ export function slackUs(unitUs: number): number {
   return Math.min(SLACK_US_MAX, unitUs * SLACK_UNITS_MAX);
 }
 
+/** An instant moved back by so many units; `undefined`, which is rest, once that is no later than now. */
+export function movedBack(atUs: number, units: number, limit: Limit, nowUs: number): number | undefined {
+  const unitUs = unitUsOf(limit);
+  const earlierUs = atUs - units * unitUs;
+  return earlierUs - nowUs <= slackUs(unitUs) ? undefined : earlierUs;
+}
+
 /** The same slack, for algorithms that count units instead of time. */
 export function slackUnits(limit: Limit): number {
   const unitUs = unitUsOf(limit);

@@ -17,7 +17,7 @@ import {
   type PastCharge,
   type Step,
 } from './decision.ts';
-import { slackUs, snapToWhole, unitUsOf } from './rate.ts';
+import { movedBack, slackUs, snapToWhole, unitUsOf } from './rate.ts';
 
 function decide(limit: Limit, fullAtUs: number | undefined, cost: number, nowMs: number): Step<number> {
   const settled = decidedByLimitAlone(limit, cost);
@@ -57,10 +57,8 @@ function giveBack(
   nowMs: number,
 ): number | undefined {
   if (limit.quota === 0 || fullAtUs === undefined) return fullAtUs;
-  const unitUs = unitUsOf(limit);
   const nowUs = nowMs * 1000;
-  const refundedUs = plausible(limit, fullAtUs, nowUs) - past.cost * unitUs;
-  return refundedUs - nowUs <= slackUs(unitUs) ? undefined : refundedUs;
+  return movedBack(plausible(limit, fullAtUs, nowUs), past.cost, limit, nowUs);
 }
 
 function atRestAtMs(_limit: Limit, fullAtUs: number | undefined): number {
