@@ -188,8 +188,7 @@ export class Gate {
   #shadowDenied(asked: readonly Asked[]): readonly string[] {
     const denied = asked.flatMap(({ group, result }) => {
       if (result?.kind !== 'answered') return [];
-      const reports = reportsById(result.answer);
-      return group.shadow.filter(({ counterId }) => reports.get(counterId)?.decision.outcome !== 'allowed');
+      return group.shadow.filter((winner) => reportOn(winner, result.answer)?.decision.outcome !== 'allowed');
     });
     if (denied.length > 0) this.#ports.count('shadow_denied', denied.length);
     return denied.map(({ rule }) => rule.policy);
@@ -201,22 +200,17 @@ export class Gate {
     asked: readonly Asked[],
     denials: readonly Remembered[],
     cost: number,
-  ) {
-    const answers = new Map<string, CounterReport>();
-    const leased = new Map<Winner, LeaseResult>();
-    for (const { group, result } of asked) {
-      if (result?.kind === 'answered')
-        for (const report of result.answer.counters) answers.set(report.id, report);
-      if (result?.kind === 'leased' || result?.kind === 'dry')
-        for (const winner of group.enforced) leased.set(winner, result);
-    }
+  ): readonly PolicyReport[] {
     return winners.map((winner): PolicyReport => {
       const denial = denials.find((each) => each.winner === winner);
       if (denial !== undefined) return this.#rememberedReport(denial, cost);
-      const lease = leased.get(winner);
-      if (lease !== undefined) return this.#leasedReport(winner, lease);
-      const answer = answers.get(winner.counterId);
-      return answer === undefined ? this.#knownReport(winner) : answeredReport(winner, answer);
+      for (const { group, result } of asked) {
+        if (result === undefined || !group.enforced.includes(winner)) continue;
+        if (result.kind === 'leased' || result.kind === 'dry') return this.#leasedReport(winner, result);
+        const answer = result.kind === 'answered' && reportOn(winner, result.answer);
+        if (answer) return answeredReport(winner, answer);
+      }
+      return this.#knownReport(winner);
     });
   }
 
@@ -303,8 +297,8 @@ function withStay(verdict: Verdict, stay: Stay | undefined): Verdict {
   return stay === undefined ? verdict : { ...verdict, stay };
 }
 
-function reportsById(answer: Answer): ReadonlyMap<string, CounterReport> {
-  return new Map(answer.counters.map((report) => [report.id, report]));
+function reportOn({ counterId }: Winner, { counters }: Answer): CounterReport | undefined {
+  return counters.find(({ id }) => id === counterId);
 }
 
 function answeredReport(

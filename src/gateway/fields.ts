@@ -41,10 +41,9 @@ export type Fields = Readonly<Record<string, string | undefined>>;
 export function limitFields(policies: readonly PolicyReport[], options: FieldOptions): Fields {
   if (policies.length === 0 || options.mode === 'none') return {};
   const sorted = policies.length === 1 ? policies : [...policies].sort((a, b) => room(a) - room(b));
-  return {
-    ...(options.mode !== 'legacy' && ietfFields(sorted)),
-    ...(options.mode !== 'ietf' && legacyFields(sorted, options)),
-  };
+  if (options.mode === 'ietf') return ietfFields(sorted);
+  if (options.mode === 'legacy') return legacyFields(sorted, options);
+  return { ...ietfFields(sorted), ...legacyFields(sorted, options) };
 }
 
 function ietfFields(policies: readonly PolicyReport[]): Fields {

@@ -39,18 +39,21 @@ function factsOf(
 ): Facts {
   const { ruleset, attributes: asked } = snapshot;
   const { identity } = ruleset;
-  const { url } = request;
   const attributes: Record<string, string> = { ...callerOf(hash, identity) };
-  attributes.remote_address = addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS;
   // Each costs a trip out of the script, so only what a rule asks about is looked up.
-  if (asked.has('host')) set(attributes, 'host', hostOf(url));
+  if (asked.has('host')) set(attributes, 'host', hostOf(request.url));
   if (asked.has('country')) set(attributes, 'country', textOf(request.cf?.country));
   if (asked.has('asn')) set(attributes, 'asn', textOf(request.cf?.asn));
   for (const name in ruleset.attributes) {
     const source = ruleset.attributes[name];
     if (source !== undefined) set(attributes, name, headerValue(request, source.header));
   }
-  return { attributes, path: normalisePath(pathOf(url)), method };
+  // Also the subject of whoever is known by nothing else, and of a preflight.
+  const isKnown = attributes.api_key !== undefined || attributes.user !== undefined;
+  if (!isKnown || asked.has('remote_address') || method === 'OPTIONS')
+    attributes.remote_address = addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS;
+  const path = ruleset.routes.length === 0 ? undefined : normalisePath(pathOf(request.url));
+  return { attributes, path, method };
 }
 
 /** SHA-256 in lower-case hex. */

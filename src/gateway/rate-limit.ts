@@ -59,10 +59,11 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
     if (passed.includes(domain)) return next();
     context.set('limitedDomains', [...passed, domain]);
     const limiter = limiterOf(context.env.OWNER);
-    const startedMs = performance.now();
     const decision = decide(context, limiter, snapshot, options);
+    // The clock is asked where there was something to wait for only: reading it costs more than a decision.
+    const askedMs = decision instanceof Promise ? performance.now() : 0;
     const decided = decision instanceof Promise ? await decision : decision;
-    const decidedInMs = performance.now() - startedMs;
+    const decidedInMs = decision instanceof Promise ? performance.now() - askedMs : 0;
     if (decided.verdict.outcome === 'allowed') {
       if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
       const { stay } = decided.verdict;
@@ -134,17 +135,30 @@ interface Description {
 function refuse<E extends LimiterEnv>(context: Context<E>, description: Description): Response {
   const { decided, snapshot } = description;
   const { headers: mode, corsOrigins: origins } = snapshot.ruleset;
-  return refusal(decided.verdict, reasonOf(decided), {
-    ...fieldsOf(description),
-    ...readableBy(context.req.raw, { origins, mode }),
-    'Server-Timing': timingOf(context, description),
-  });
+  const fields = [fieldsOf(description), readableBy(context.req.raw, { origins, mode })];
+  return refusal(decided.verdict, reasonOf(decided), [
+    ...fields,
+    { 'Server-Timing': timingOf(context, description) },
+  ]);
 }
 
-/** Writes the limit fields on what the origin answered. */
+/** Writes the limit fields on what the origin answered; an answer that came from `fetch` can only be written on in a copy. */
 function describe<E extends LimiterEnv>(context: Context<E>, description: Description): void {
+  try {
+    writeFields(context, description);
+  } catch {
+    // Its body goes on streaming. Hono would copy the headers of the response in place onto the new one, which has them already.
+    const copy = new Response(context.res.body, context.res);
+    context.res = undefined;
+    context.res = copy;
+    writeFields(context, description);
+  }
+}
+
+/** Throws before anything is written when the headers are immutable. */
+function writeFields<E extends LimiterEnv>(context: Context<E>, description: Description): void {
   const { headers: mode, corsOrigins: origins } = description.snapshot.ruleset;
-  const headers = writableHeaders(context);
+  const { headers } = context.res;
   const fields = fieldsOf(description);
   for (const name in fields) {
     const value = fields[name];
@@ -169,18 +183,4 @@ function timingOf<E extends LimiterEnv>(
 ): string | undefined {
   if (context.env.SERVER_TIMING !== 'true') return undefined;
   return `limiter;desc="${decided.verdict.source}";dur=${decidedInMs.toFixed(2)}`;
-}
-
-/** The response's headers; a response that came from `fetch` has immutable ones, and is copied with its body still streaming. */
-function writableHeaders<E extends LimiterEnv>(context: Context<E>): Headers {
-  const response = context.res;
-  try {
-    response.headers.delete('X-Limiter-Writable');
-    return response.headers;
-  } catch {
-    const copy = new Response(response.body, response);
-    context.res = undefined;
-    context.res = copy;
-    return copy.headers;
-  }
 }

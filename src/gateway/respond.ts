@@ -47,16 +47,16 @@ const AT_CAPACITY: Problem = {
 };
 
 /** `fields` go with the answer. */
-export function refusal(verdict: Verdict, reason: Reason, fields: Fields): Response {
+export function refusal(verdict: Verdict, reason: Reason, fields: readonly Fields[]): Response {
   const retryAfter = verdict.outcome === 'impossible' ? undefined : wholeSeconds(verdict.retryAfterMs, 1);
   const violated = verdict.policies.filter(({ outcome }) => outcome === verdict.outcome);
-  const more = { 'violated-policies': violated.map(({ policy }) => policy), retry_after: retryAfter };
-  return problemResponse(problemOf(verdict, reason), more, fields);
+  const policies = violated.map(({ policy }) => policy);
+  return problemResponse(problemOf(verdict, reason), { policies, retryAfter }, fields);
 }
 
 /** Nobody knows why the limiter is broken, so there is no better guess than a second. */
 export function unavailable(): Response {
-  return problemResponse(UNAVAILABLE, { retry_after: 1 });
+  return problemResponse(UNAVAILABLE, { retryAfter: 1 });
 }
 
 export function notFound(): Response {
@@ -71,41 +71,74 @@ export function notFound(): Response {
 }
 
 interface Details {
-  readonly retry_after?: number | undefined;
-  readonly [name: string]: unknown;
+  readonly policies?: readonly string[];
+  /** Whole seconds. */
+  readonly retryAfter?: number | undefined;
 }
 
-export function problemResponse(problem: Problem, details: Details = {}, fields: Fields = {}): Response {
+export function problemResponse(
+  problem: Problem,
+  details: Details = {},
+  fields: readonly Fields[] = [],
+): Response {
   const headers: Record<string, string> = {
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',
   };
-  if (details.retry_after !== undefined) headers['Retry-After'] = String(details.retry_after);
-  for (const name in fields) {
-    const value = fields[name];
-    if (value !== undefined) headers[name] = value;
+  if (details.retryAfter !== undefined) headers['Retry-After'] = String(details.retryAfter);
+  for (const some of fields) {
+    for (const name in some) {
+      const value = some[name];
+      if (value !== undefined) headers[name] = value;
+    }
   }
-  return new Response(JSON.stringify({ ...problem, ...details }), { status: problem.status, headers });
+  return new Response(textOf(problem, details), { status: problem.status, headers });
 }
+
+/** A problem is serialized once and what is said of a request is put behind it: floods are answered with these. */
+function textOf(problem: Problem, { policies, retryAfter }: Details): string {
+  let opening = openings.get(problem);
+  if (opening === undefined) {
+    opening = JSON.stringify(problem).slice(0, -1);
+    openings.set(problem, opening);
+  }
+  const violated = policies === undefined ? '' : `,"violated-policies":${JSON.stringify(policies)}`;
+  const wait = retryAfter === undefined ? '' : `,"retry_after":${retryAfter}`;
+  return `${opening}${violated}${wait}}`;
+}
+
+const openings = new WeakMap<Problem, string>();
 
 function problemOf({ outcome }: Verdict, { kind, subject }: Reason): Problem {
   if (outcome === 'impossible') return IMPOSSIBLE;
   if (outcome === 'unavailable') return UNAVAILABLE;
   if (kind === 'all_in_progress') return AT_CAPACITY;
-  if (kind === 'own_in_progress')
-    return {
-      type: QUOTA_EXCEEDED,
-      title: 'Too Many Requests',
-      status: 429,
-      error: 'too_many_in_progress',
-      message: `Too many requests${subjectPhrase(subject)} are in progress. Wait for one of them to end.`,
-    };
-  return {
-    type: QUOTA_EXCEEDED,
-    title: 'Too Many Requests',
-    status: 429,
-    error: 'rate_limited',
-    message: `API rate limit exceeded${subjectPhrase(subject)}.`,
+  return (kind === 'own_in_progress' ? tooManyInProgress : rateLimited)(subject);
+}
+
+const tooManyInProgress = perSubject((subject) => ({
+  type: QUOTA_EXCEEDED,
+  title: 'Too Many Requests',
+  status: 429,
+  error: 'too_many_in_progress',
+  message: `Too many requests${subjectPhrase(subject)} are in progress. Wait for one of them to end.`,
+}));
+
+const rateLimited = perSubject((subject) => ({
+  type: QUOTA_EXCEEDED,
+  title: 'Too Many Requests',
+  status: 429,
+  error: 'rate_limited',
+  message: `API rate limit exceeded${subjectPhrase(subject)}.`,
+}));
+
+/** One problem for each attribute that rules count by, which are few. */
+function perSubject(make: (subject: string | undefined) => Problem) {
+  const made = new Map<string | undefined, Problem>();
+  return (subject: string | undefined): Problem => {
+    const problem = made.get(subject) ?? make(subject);
+    made.set(subject, problem);
+    return problem;
   };
 }
 
