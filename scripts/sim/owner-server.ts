@@ -43,6 +43,7 @@ export class OwnerServer {
   #isRunning = false;
   #evictions = 0;
   #busyUntilMs = 0;
+  #stalledUntilMs = 0;
 
   constructor({ host, clock, handle, time, faults }: ServerOptions) {
     this.host = host;
@@ -60,7 +61,7 @@ export class OwnerServer {
     const { serviceMs, queueMs, startMs } = this.#faults();
     if (!this.#isRunning) {
       this.#isRunning = true;
-      this.stall(startMs);
+      this.#work(startMs);
     }
     const waitMs = Math.max(0, this.#busyUntilMs - this.#time.elapsedMs);
     if (waitMs > queueMs) {
@@ -68,15 +69,22 @@ export class OwnerServer {
       return;
     }
     const life = this.#evictions;
-    this.stall(serviceMs);
+    this.#work(serviceMs);
     this.#time.after(waitMs + serviceMs, () => {
       if (life === this.#evictions) answered(this.#handle(call));
       else failed(EVICTED);
     });
   }
 
-  /** Does nothing else for so long. */
+  /** Does nothing for so long; a stall within another ends with the longer of both. */
   stall(ms: number): void {
+    const nowMs = this.#time.elapsedMs;
+    const beganMs = Math.max(nowMs, this.#stalledUntilMs);
+    this.#stalledUntilMs = Math.max(beganMs, nowMs + ms);
+    this.#work(this.#stalledUntilMs - beganMs);
+  }
+
+  #work(ms: number): void {
     this.#busyUntilMs = Math.max(this.#busyUntilMs, this.#time.elapsedMs) + ms;
   }
 

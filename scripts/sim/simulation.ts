@@ -153,6 +153,7 @@ class Simulation implements Stage {
       isDegraded,
       topology,
       losses: this.#lossesFromNow(),
+      holderSteps: this.#holderStepsFromNow(),
       driftPpm: this.#faults.driftPpm,
       ownerNowMs: (owner) => this.world.owner(owner).clock.nowMs,
     });
@@ -168,6 +169,13 @@ class Simulation implements Stage {
       const past = before.get(owner) ?? { evictions: 0, steps: 0 };
       return { evictions: evictions - past.evictions, steps: steps - past.steps };
     };
+  }
+
+  /** How often the clock of some isolate is set forward from now on. */
+  #holderStepsFromNow(): () => number {
+    const { world } = this;
+    const before = world.holderSteps;
+    return () => world.holderSteps - before;
   }
 
   /** What can only be said once everything has come to rest. */

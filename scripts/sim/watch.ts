@@ -3,7 +3,8 @@
  *
  * While all is well that is the limit itself, but for one round trip; seconds are the owner's seconds, and windows have their edges
  * where its clock has them. When owners are out of reach it is what `engine/bound` says of it. On
- * top comes what an owner's machine loses: a crash may forget what is not written, and a clock that steps forward refills once.
+ * top comes what machines lose: a crash of an owner may forget what is not written, and a clock that steps forward refills once what is
+ * measured by it.
  */
 import { capacity, type Limit } from '../../src/core/decision.ts';
 import { boundOf, type Topology } from '../../src/engine/bound.ts';
@@ -22,6 +23,8 @@ export interface WatchOptions {
   readonly isDegraded: boolean;
   readonly topology: Topology;
   readonly losses: (owner: string) => Losses;
+  /** How often the clock of some isolate has been set forward: what it holds of a counter then refills once, as an owner's bucket does. */
+  readonly holderSteps: () => number;
   /** How fast an owner's clock may run. */
   readonly driftPpm: number;
   readonly ownerNowMs: (owner: string) => number;
@@ -104,7 +107,8 @@ class WatchedCounter {
     const { worst: excess } = this.#bound ?? this.#bare;
     if (excess === 0) return undefined;
     const { evictions, steps } = this.#options.losses(this.#winner.owner.name);
-    const allowed = evictions * this.#crashUnits + steps * capacity(this.#limit);
+    const refills = steps + this.#options.holderSteps();
+    const allowed = evictions * this.#crashUnits + refills * capacity(this.#limit);
     return excess > allowed ? { counterId: this.#winner.counterId, excess, allowed } : undefined;
   }
 

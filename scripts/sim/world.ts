@@ -51,6 +51,7 @@ export class World {
   readonly #ills: Random;
   readonly #engine: Random;
   readonly #isolates: Isolate[] = [];
+  readonly #holderClocks: Clock[] = [];
   readonly #owners = new Map<string, OwnerServer>();
   readonly #counts = new Map<EngineEvent, number>();
   #born = 0;
@@ -71,6 +72,11 @@ export class World {
 
   get isolates(): readonly Isolate[] {
     return this.#isolates;
+  }
+
+  /** How often the clocks of isolates have been set forward, those that have died since included. */
+  get holderSteps(): number {
+    return this.#holderClocks.reduce((sum, { stepsForward }) => sum + stepsForward, 0);
   }
 
   /** Isolates that have lived, dead ones included. */
@@ -120,10 +126,12 @@ export class World {
   #newIsolate(): Isolate {
     this.#born += 1;
     const holder = `isolate-${this.#born}`;
+    const clock = this.#newClock(holder);
+    this.#holderClocks.push(clock);
     return new Isolate({
       holder,
       time: this.time,
-      clock: this.#newClock(holder),
+      clock,
       random: this.#engine.fork(holder),
       bucketSlots: BUCKET_SLOTS,
       call: (owner, call, from) => this.#call(owner, call, from),

@@ -20,6 +20,12 @@ const SLICE_MS_MIN = 50;
 const CALM_RENEWAL_MS = 500;
 const LIFE_MS = 1_000;
 
+/**
+ * A lease is renewed twice a second, so of fewer units than these it saves no calls; and what waits in the hands of many who hardly ask is
+ * missing for the one who does. Whoever has a lease keeps it down to half of that.
+ */
+const UNITS_PER_SECOND_MIN = 8;
+
 /** A renewal may come a little late. */
 const REFILL_MARGIN = 1.2;
 
@@ -70,6 +76,8 @@ export interface LeaseAsk {
 /** `undefined` when there is nothing worth lending. */
 export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const { limit, demand, held } = ask;
+  const calls = demand.unitsPerSecond / Math.max(1, ask.cost);
+  if (calls < UNITS_PER_SECOND_MIN / (ask.isFirst ? 1 : 2)) return undefined;
   const holders = Math.max(1, demand.holders);
   const share = Math.min(
     1,
