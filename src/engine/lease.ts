@@ -8,7 +8,7 @@
  *
  * Replies may be late, lost or out of order, so grants are numbered and the holder goes by the newest that it has; its reports say which.
  * With each report it promises to go by that one no longer than it waits for an answer. Until then the owner counts on whichever is
- * more of what it lent before and lends now, so the rate that the holder gives up sooner is returned too, as the units that it is worth.
+ * more of what it lent before and lends now, and the holder goes by that too: rate that one counts and the other does not is lost to all.
  */
 
 /** What an owner grants: added to what the holder has, and in force at once. */
@@ -89,9 +89,9 @@ export class HeldLease {
   #largestCost = 0;
   #unitsPerMs = 0;
   #capacity = 0;
-  /** What the owner still counts as lent beside `#unitsPerMs`, and for how long it does. */
-  #givenUpPerMs = 0;
-  #givenUpUntilMs = 0;
+  /** What an earlier grant lent beside `#unitsPerMs`, and until when the owner counts it. */
+  #surplusPerMs = 0;
+  #surplusUntilMs = 0;
   #atMs = 0;
   #beganAtMs = 0;
   #endsAtMs = 0;
@@ -162,7 +162,7 @@ export class HeldLease {
       return;
     }
     if (this.isOver(nowMs)) this.#begin(nowMs);
-    else this.#giveUp(grant.unitsPerMs);
+    else this.#keepSurplus(grant.unitsPerMs);
     this.#number = grant.number;
     this.#held += grant.units;
     this.#unitsPerMs = grant.unitsPerMs;
@@ -233,23 +233,23 @@ export class HeldLease {
     this.#spent = Math.min(0, this.#spent);
     this.#largestCost = 0;
     // The owner stops counting it when it hears of the newest grant.
-    this.#givenUpPerMs = 0;
+    this.#surplusPerMs = 0;
     return report;
   }
 
   #begin(nowMs: number): void {
     this.#atMs = nowMs;
     this.#beganAtMs = nowMs;
-    this.#givenUpPerMs = 0;
+    this.#surplusPerMs = 0;
   }
 
-  /** From now on the lease refills so fast; what it has refilled faster by so far, or before that, may be counted for a while. */
-  #giveUp(unitsPerMs: number): void {
+  /** The newest grant lends so much; what an earlier one lent beyond it may still be gone by for a while. */
+  #keepSurplus(unitsPerMs: number): void {
     if (this.#unitsPerMs > unitsPerMs) {
-      this.#givenUpPerMs = this.#unitsPerMs - unitsPerMs;
-      this.#givenUpUntilMs = this.#endsAtMs;
+      this.#surplusPerMs = this.#unitsPerMs - unitsPerMs;
+      this.#surplusUntilMs = this.#endsAtMs;
     } else {
-      this.#givenUpPerMs = Math.max(0, this.#unitsPerMs + this.#givenUpPerMs - unitsPerMs);
+      this.#surplusPerMs = Math.max(0, this.#unitsPerMs + this.#surplusPerMs - unitsPerMs);
     }
   }
 
@@ -258,10 +258,7 @@ export class HeldLease {
     if (untilMs > this.#atMs) {
       const sinceMs = this.#atMs;
       this.#held += (untilMs - sinceMs) * this.#unitsPerMs;
-      this.#aside(
-        Math.max(0, Math.min(untilMs, this.#givenUpUntilMs) - sinceMs) * this.#givenUpPerMs,
-        sinceMs,
-      );
+      this.#held += Math.max(0, Math.min(untilMs, this.#surplusUntilMs) - sinceMs) * this.#surplusPerMs;
       this.#spill(sinceMs);
       this.#atMs = untilMs;
     }

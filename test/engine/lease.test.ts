@@ -152,21 +152,19 @@ describe('what it promises', () => {
     expect(lease.isOver(120)).toBe(true);
   });
 
-  test('the rate it gives up is returned as units, until the next report', () => {
+  test('a rate that was lowered goes on while the owner counts it: until the next report', () => {
     const lease = leaseOf({ units: 0, unitsPerMs: 0.03 });
     lease.report(0, WAITS);
     lease.accept(grant({ number: 2, units: 0, unitsPerMs: 0.01 }), at(0));
-    const report = lease.report(100, WAITS);
-    expect(report.returned).toBeCloseTo(2, 9);
-    expect(report.held).toBeCloseTo(1, 9);
-    expect(lease.report(200, WAITS).returned).toBe(0);
+    expect(lease.report(100, WAITS)).toMatchObject({ returned: 0, held: expect.closeTo(3, 9) });
+    expect(lease.report(200, WAITS).held).toBeCloseTo(4, 9);
   });
 
-  test('and only for as long as the owner counts it: till the end of the promise', () => {
+  test('and no longer than the promise: then the owner has the rate back', () => {
     const lease = leaseOf({ units: 0, unitsPerMs: 0.03 });
     lease.report(0, WAITS);
     lease.accept(grant({ number: 2, units: 0, unitsPerMs: 0.01 }), at(0));
-    expect(lease.report(900, WAITS).returned).toBeCloseTo(0.02 * WAITS.patienceMs, 9);
+    expect(lease.report(900, WAITS).held).toBeCloseTo(0.02 * WAITS.patienceMs + 0.01 * 900, 9);
   });
 });
 
