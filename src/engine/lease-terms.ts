@@ -35,6 +35,9 @@ const ROOM_SECONDS = 0.4;
 /** A holder is lent a little more rate than it last needed, so that it can show that it needs more. */
 const RATE_MARGIN = 1.1;
 
+/** The rest of the rate stays with the owner, for whoever has come to less than its part: what is free is otherwise taken by who asks next. */
+const FAIR_PART = 0.95;
+
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
 
@@ -106,7 +109,7 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
 function lentRate({ limit, lentToOthers, demand }: LeaseAsk, share: number): number {
   const rate = limit.quota / limit.windowMs;
   const wanted = (demand.unitsPerSecond * RATE_MARGIN) / 1_000;
-  return Math.max(0, Math.min(rate * share, wanted, rate - lentToOthers.unitsPerMs));
+  return Math.max(0, Math.min(rate * share * FAIR_PART, wanted, rate - lentToOthers.unitsPerMs));
 }
 
 /** What the owner's bucket could not hold any more once so much room is lent: it would be lost to everybody. */

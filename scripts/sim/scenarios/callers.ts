@@ -3,7 +3,7 @@ import type { Winner } from '../../../src/policy/counter.ts';
 import { MINUTE_MS } from '../rules.ts';
 import type { Case, Happening, Scenario } from '../scenario.ts';
 import type { Phase, Stream } from '../traffic.ts';
-import { load, perSecond } from './kit.ts';
+import { load, OVERLOAD_MS, perSecond } from './kit.ts';
 
 const USERS_PER_ORG = 100;
 const ISOLATES = 20;
@@ -50,7 +50,7 @@ function manyCase(times: number): Case {
     label: `${times}x`,
     plan: () => {
       const all = perSecond({ perSecond: 50_000, burst: 10_000, policy: 'all', owner: 'all' });
-      const phases = [{ forMs: 2_000, perSecond: 8_000 * times }];
+      const phases = [{ forMs: times > 1 ? OVERLOAD_MS : 2_000, perSecond: 8_000 * times }];
       const streams = Array.from({ length: 6 }, (_, org) =>
         users({ group: `org ${org}`, phases, org, count: USERS_PER_ORG, shared: [orgRule(org), all] }),
       );
@@ -138,7 +138,7 @@ const costs: Scenario = {
     label: `${times}x`,
     plan: () => {
       const enforced = [perSecond({ perSecond: 10_000 })];
-      const phases = [{ forMs: 6_000, perSecond: (10_000 * times) / MEAN_COST }];
+      const phases = [{ forMs: OVERLOAD_MS, perSecond: (10_000 * times) / MEAN_COST }];
       const request: Stream['request'] = (random) => ({
         group: 'all',
         isolate: random.below(10),

@@ -2,7 +2,7 @@
 import { type Draw, zipf } from '../random.ts';
 import type { Case, Scenario } from '../scenario.ts';
 import { type Phase, repeated, type Stream } from '../traffic.ts';
-import { load, type PerSecond, perSecond } from './kit.ts';
+import { load, OVERLOAD_MS, type PerSecond, perSecond } from './kit.ts';
 
 interface OneKey {
   readonly label?: string;
@@ -44,7 +44,7 @@ const hotKey: Scenario = {
       label: `${times}x`,
       rule: { perSecond: 20_000 },
       isolates: 8,
-      phases: [{ forMs: 3_000, perSecond: 20_000 * times }],
+      phases: [{ forMs: OVERLOAD_MS, perSecond: 20_000 * times }],
     }),
   ),
 };
@@ -57,7 +57,7 @@ const onset: Scenario = {
     oneKey({
       rule: { perSecond: 10_000 },
       isolates: 100,
-      phases: [{ forMs: 3_000, perSecond: 50_000 }],
+      phases: [{ forMs: OVERLOAD_MS, perSecond: 50_000 }],
     }),
     newcomersCase(),
   ],
@@ -100,17 +100,13 @@ const flood: Scenario = {
 const skew: Scenario = {
   name: 'skew',
   about: '10,000 a second over 100 isolates, the k-th of which gets 1/k of what the first gets',
-  cases: [
-    { times: 0.9, forMs: 5_000 },
-    { times: 1.5, forMs: 4_000 },
-    { times: 5, forMs: 3_000 },
-  ].map(({ times, forMs }) =>
+  cases: [0.9, 1.5, 5].map((times) =>
     oneKey({
       label: `${times}x`,
       rule: { perSecond: 10_000 },
       isolates: 100,
       spread: zipf(100),
-      phases: [{ forMs, perSecond: 10_000 * times }],
+      phases: [{ forMs: OVERLOAD_MS, perSecond: 10_000 * times }],
     }),
   ),
 };
@@ -171,7 +167,7 @@ const smallBurst: Scenario = {
       label: `${times}x`,
       rule: { perSecond: 2_000, burst: 200 },
       isolates: 10,
-      phases: [{ forMs: 6_000, perSecond: 2_000 * times }],
+      phases: [{ forMs: OVERLOAD_MS, perSecond: 2_000 * times }],
     }),
   ),
 };

@@ -4,6 +4,12 @@ import { type Draw, evenly } from '../random.ts';
 import { SECOND_MS, type WinnerOptions, winner } from '../rules.ts';
 import type { Asked, Phase, Stream } from '../traffic.ts';
 
+/**
+ * How long a load lasts of which more is offered than the limit: as long as the live bench floods its gateways. Before its first answer a
+ * holder has nothing to spend, so a cold start loses a tenth of a second or two of the rate, once.
+ */
+export const OVERLOAD_MS = 10_000;
+
 export interface PerSecond extends Partial<WinnerOptions> {
   readonly perSecond: number;
 }
