@@ -47,6 +47,8 @@ const EMPTY_SLICES = 0.1;
 /** At most half of what is left at once, in proportion to demand: a geometric share always leaves something for the next holder. */
 const PART_OF_LEVEL = 0.5;
 
+const NEWCOMERS_PART = 1 / 64;
+
 /** A grant, but for what tells it apart from others. */
 export type LeaseTerms = Omit<LeaseGrant, 'number'>;
 
@@ -106,10 +108,12 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   return { units, unitsPerMs, capacity: lent, lifeMs, renewInMs, isScarce };
 }
 
-function lentRate({ limit, lentToOthers, demand }: LeaseAsk, share: number): number {
+function lentRate({ limit, lentToOthers, demand, isFirst }: LeaseAsk, share: number): number {
   const rate = limit.quota / limit.windowMs;
+  const free = Math.max(0, rate - lentToOthers.unitsPerMs);
+  const guess = isFirst ? free * NEWCOMERS_PART : 0;
   const wanted = (demand.unitsPerSecond * RATE_MARGIN) / 1_000;
-  return Math.max(0, Math.min(rate * share * FAIR_PART, wanted, rate - lentToOthers.unitsPerMs));
+  return Math.min(Math.max(guess, Math.min(rate * share * FAIR_PART, wanted)), free);
 }
 
 /** What the owner's bucket could not hold any more once so much room is lent: it would be lost to everybody. */

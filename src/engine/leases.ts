@@ -80,7 +80,9 @@ export class Leases {
   }
 
   #isHot({ quota, windowMs }: Limit, counterId: string, isCrowded: boolean): boolean {
-    const isAllowedToBe = (quota * 1_000) / windowMs >= AUTO_UNITS_PER_SECOND;
+    const limit = (quota * 1_000) / windowMs;
+    if (limit >= 1_000) return true;
+    const isAllowedToBe = limit >= AUTO_UNITS_PER_SECOND;
     return isAllowedToBe && (isCrowded || this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND);
   }
 
