@@ -47,7 +47,7 @@ const EMPTY_SLICES = 0.1;
 /** At most half of what is left at once, in proportion to demand: a geometric share always leaves something for the next holder. */
 const PART_OF_LEVEL = 0.5;
 
-const NEWCOMERS_PART = 1 / 64;
+const NEWCOMERS_PART = 1 / 32;
 
 /** A grant, but for what tells it apart from others. */
 export type LeaseTerms = Omit<LeaseGrant, 'number'>;
@@ -101,7 +101,7 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const units = isWhole ? Math.floor(wanted) : wanted;
   const renewInMs = isScarce || ask.isFirst ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
   const lifeMs = Math.min(ask.lifeMsMax, Math.max(LIFE_MS, 2 * renewInMs));
-  if (unitsPerMs === 0 && units + held < 1) return undefined;
+  if (unitsPerMs === 0 && units + held < 1 && !isScarce) return undefined;
   // Room for what is in hand, and for what comes in until the next renewal: more would lie empty here and be missing there.
   const needed = Math.max(1, ask.cost, held + units + unitsPerMs * renewInMs * REFILL_MARGIN);
   const lent = Math.min(Math.max(room, held + units), needed);
