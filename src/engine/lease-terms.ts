@@ -36,7 +36,7 @@ const ROOM_SECONDS = 0.4;
 const RATE_MARGIN = 1.1;
 
 /** The rest of the rate stays with the owner, for whoever has come to less than its part: what is free is otherwise taken by who asks next. */
-const FAIR_PART = 0.95;
+const FAIR_PART = 0.98;
 
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
