@@ -35,7 +35,7 @@ const ROOM_SECONDS = 0.4;
 /** A holder is lent a little more rate than it last needed, so that it can show that it needs more. */
 const RATE_MARGIN = 1.1;
 
-/** The rest of the rate stays with the owner, for whoever has come to less than its part: what is free is otherwise taken by who asks next. */
+/** The rest of the rate stays free for whoever has less than its part: what others give up is otherwise taken by who asks next. */
 const FAIR_PART = 0.98;
 
 /** Demand is an estimate; a tenth above the rate may be noise. */
@@ -47,6 +47,10 @@ const EMPTY_SLICES = 0.1;
 /** At most half of what is left at once, in proportion to demand: a geometric share always leaves something for the next holder. */
 const PART_OF_LEVEL = 0.5;
 
+/**
+ * Nobody knows yet what a newcomer needs. It is lent so much of the rate that is free, whatever its demand seems to be: of a cold key, where
+ * all are newcomers and the bucket is full, rate that is not lent is lost. Its next question, soon after, tells.
+ */
 const NEWCOMERS_PART = 1 / 32;
 
 /** A grant, but for what tells it apart from others. */
@@ -101,7 +105,7 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const units = isWhole ? Math.floor(wanted) : wanted;
   const renewInMs = isScarce || ask.isFirst ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
   const lifeMs = Math.min(ask.lifeMsMax, Math.max(LIFE_MS, 2 * renewInMs));
-  if (unitsPerMs === 0 && units + held < 1 && !isScarce) return undefined;
+  if (unitsPerMs === 0 && units + held < 1) return undefined;
   // Room for what is in hand, and for what comes in until the next renewal: more would lie empty here and be missing there.
   const needed = Math.max(1, ask.cost, held + units + unitsPerMs * renewInMs * REFILL_MARGIN);
   const lent = Math.min(Math.max(room, held + units), needed);
@@ -111,9 +115,10 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
 function lentRate({ limit, lentToOthers, demand, isFirst }: LeaseAsk, share: number): number {
   const rate = limit.quota / limit.windowMs;
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
-  const guess = isFirst ? free * NEWCOMERS_PART : 0;
+  const least = isFirst ? free * NEWCOMERS_PART : 0;
   const wanted = (demand.unitsPerSecond * RATE_MARGIN) / 1_000;
-  return Math.min(Math.max(guess, Math.min(rate * share * FAIR_PART, wanted)), free);
+  const fair = share < 1 ? rate * share * FAIR_PART : rate;
+  return Math.min(free, Math.max(least, Math.min(fair, wanted)));
 }
 
 /** What the owner's bucket could not hold any more once so much room is lent: it would be lost to everybody. */

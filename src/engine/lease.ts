@@ -66,6 +66,12 @@ export const NO_LEASE: LeaseReport = {
 /** A unit in hand that rounding has made a billionth too small is a unit. */
 const ROUNDING = 1e-9;
 
+/** A lease that refills so many times faster than it is asked for is too large: what overflows here is missing elsewhere. */
+const TOO_FAST = 1.5;
+
+/** Not before a grant has been in hand for so long: what was asked for just before it says little. */
+const RENEWAL_MS_MIN = 50;
+
 /** When an answer that brings a grant was asked for and has come; `delayMs` spreads the renewals of many holders. */
 export interface Arrival {
   readonly sentMs: number;
@@ -96,6 +102,7 @@ export class HeldLease {
   #beganAtMs = 0;
   #endsAtMs = 0;
   #renewAtMs = 0;
+  #renewedAtMs = 0;
   #isScarce = false;
 
   constructor(incarnation: string) {
@@ -135,14 +142,16 @@ export class HeldLease {
   }
 
   /**
-   * Whether to ask for more: when the owner said so; and, while there is plenty, as soon as what is in hand would not last for
-   * `soonMs` at this demand.
+   * Whether to ask again: when the owner said so; when the lease is much too large; and, while there is plenty, as soon as what is in
+   * hand would not last for `soonMs` at this demand.
    */
   wantsRenewal(
     { unitsPerSecond, soonMs }: { unitsPerSecond: number; soonMs: number },
     nowMs: number,
   ): boolean {
     if (nowMs >= this.#renewAtMs) return true;
+    const isTooFast = this.#unitsPerMs * 1_000 > TOO_FAST * unitsPerSecond;
+    if (isTooFast && nowMs >= this.#renewedAtMs + RENEWAL_MS_MIN) return true;
     if (this.#isScarce) return false;
     return this.held(nowMs) < (unitsPerSecond / 1_000 - this.#unitsPerMs) * soonMs;
   }
@@ -169,6 +178,7 @@ export class HeldLease {
     this.#capacity = grant.capacity;
     this.#endsAtMs = sentMs + grant.lifeMs;
     this.#renewAtMs = nowMs + grant.renewInMs + delayMs;
+    this.#renewedAtMs = nowMs;
     this.#isScarce = grant.isScarce;
     this.#spill();
   }
