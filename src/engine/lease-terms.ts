@@ -96,9 +96,9 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const unitsPerMs = limit.algorithm === 'token_bucket' ? lentRate(ask, share) : 0;
   const room = lentRoom(ask, { share, holders, sliceMs, unitsPerMs });
   if (room < Math.max(1, ask.cost)) return undefined;
-  const part = Math.max(share, 1 / holders) * PART_OF_LEVEL;
-  const wanted = Math.max(0, Math.min(room - held, Math.max(ask.level * part, aboveBrim(ask, room))));
   const isScarce = isOverloaded(ask, sliceMs);
+  const part = Math.max(share, 1 / holders) * (isScarce ? 1 : PART_OF_LEVEL);
+  const wanted = Math.max(0, Math.min(room - held, Math.max(ask.level * part, aboveBrim(ask, room))));
   // A part of a unit here and a part there are a unit nowhere: only a shortage is shared out to the last bit. And a window's units are
   // counted one by one, since a part of one would be lost when it ends.
   const isWhole = limit.algorithm !== 'token_bucket' || !isScarce;
@@ -150,7 +150,8 @@ function isOverloaded({ limit, level, demand, isDenied }: LeaseAsk, sliceMs: num
   if (limit.algorithm !== 'token_bucket') return level < (demand.totalUnitsPerSecond / 1_000) * sliceMs;
   const rate = limit.quota / limit.windowMs;
   const overload = demand.totalUnitsPerSecond / (rate * 1_000);
-  return (overload > OVERLOAD && level < rate * sliceMs * EMPTY_SLICES) || (overload > 1 && isDenied);
+  const missing = (demand.totalUnitsPerSecond / 1_000 - rate) * sliceMs;
+  return (overload > OVERLOAD && level < Math.max(missing, rate * sliceMs * EMPTY_SLICES)) || (overload > 1 && isDenied);
 }
 
 /** A bucket that is empty within a tenth of a second cannot be lent: what waits in one hand is missing in all others. */
