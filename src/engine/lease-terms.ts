@@ -5,8 +5,8 @@
  * So in steady state a holder lives on its rate, asks a few times a second at most, and the owner's own bucket is there for
  * newcomers and for whoever runs short. All parts of the rate add up to at most the rate, and all rooms leave the owner at least half.
  *
- * When demand exceeds the rate and the bucket is nearly empty, there is nothing left but the rate to share out: the terms are then
- * *scarce*, and a holder that runs dry denies by itself until its next renewal, instead of asking in vain.
+ * When demand exceeds the rate and what is left will not do for the next slice of time, all of it is shared out by demand: the terms are
+ * then *scarce*, and a holder that runs dry denies by itself until its next renewal, instead of asking in vain.
  */
 import type { Limit } from '../core/decision.ts';
 import { capacity } from '../core/decision.ts';
@@ -41,10 +41,7 @@ const FAIR_PART = 0.98;
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
 
-/** Nearly empty: what is left is a tenth of what comes in a slice. */
-const EMPTY_SLICES = 0.1;
-
-/** At most half of what is left at once, in proportion to demand: a geometric share always leaves something for the next holder. */
+/** At most half of what is left at once, in proportion to demand, while there is plenty: that always leaves something for the next. */
 const PART_OF_LEVEL = 0.5;
 
 /**
@@ -98,7 +95,9 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   if (room < Math.max(1, ask.cost)) return undefined;
   const isScarce = isOverloaded(ask, sliceMs);
   const part = Math.max(share, 1 / holders) * (isScarce ? 1 : PART_OF_LEVEL);
-  const wanted = Math.max(0, Math.min(room - held, Math.max(ask.level * part, aboveBrim(ask, room))));
+  // What is scarce is spent at once, so it needs no room that would be missing elsewhere.
+  const place = isScarce ? capacity(limit) - ask.lentToOthers.capacity : room;
+  const wanted = Math.max(0, Math.min(place - held, Math.max(ask.level * part, aboveBrim(ask, room))));
   // A part of a unit here and a part there are a unit nowhere: only a shortage is shared out to the last bit. And a window's units are
   // counted one by one, since a part of one would be lost when it ends.
   const isWhole = limit.algorithm !== 'token_bucket' || !isScarce;
@@ -145,13 +144,13 @@ function lentRoom(
   return Math.min(free, Math.max(1, cost, Math.min(largestCost, free / 2), Math.min(useful, free / 2, fair)));
 }
 
-/** Whether there is too little left to wait for more: of a bucket in the face of its rate, of a window for the slice to come. */
+/** Whether what is left will not do for the slice to come, beside what comes in meanwhile. */
 function isOverloaded({ limit, level, demand, isDenied }: LeaseAsk, sliceMs: number): boolean {
   if (limit.algorithm !== 'token_bucket') return level < (demand.totalUnitsPerSecond / 1_000) * sliceMs;
   const rate = limit.quota / limit.windowMs;
   const overload = demand.totalUnitsPerSecond / (rate * 1_000);
-  const missing = (demand.totalUnitsPerSecond / 1_000 - rate) * sliceMs;
-  return (overload > OVERLOAD && level < Math.max(missing, rate * sliceMs * EMPTY_SLICES)) || (overload > 1 && isDenied);
+  const isShort = level < (overload - 1) * rate * sliceMs;
+  return (overload > OVERLOAD && isShort) || (overload > 1 && isDenied);
 }
 
 /** A bucket that is empty within a tenth of a second cannot be lent: what waits in one hand is missing in all others. */

@@ -21,10 +21,10 @@ import { Meter } from './meter.ts';
 const AUTO_UNITS_PER_SECOND = 34;
 
 /**
- * A limit as high as this is there for a key that is hot, so the first question about it asks for a lease: of a cold key, every isolate
- * would otherwise have to ask twice, and each of a hundred waits for all the others.
+ * A limit as high as this is there for a key that is hot, so every question asks for a lease, and the owner says whether one pays: of a cold
+ * key, each isolate would otherwise have to ask twice, and each of a hundred waits for all the others.
  */
-const HOT_UNITS_PER_SECOND = 1_000;
+const HIGH_LIMIT_PER_SECOND = 1_000;
 
 /** About 300 bytes each. A displaced lease is lost to the caller for a second at most. */
 const LEASES_MAX = 8_192;
@@ -87,9 +87,9 @@ export class Leases {
 
   #isHot({ quota, windowMs }: Limit, counterId: string, isCrowded: boolean): boolean {
     const limit = (quota * 1_000) / windowMs;
-    if (limit >= HOT_UNITS_PER_SECOND) return true;
-    const isAllowedToBe = limit >= AUTO_UNITS_PER_SECOND;
-    return isAllowedToBe && (isCrowded || this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND);
+    if (limit >= HIGH_LIMIT_PER_SECOND) return true;
+    if (limit < AUTO_UNITS_PER_SECOND) return false;
+    return isCrowded || this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND;
   }
 
   /** A lease that can be spent; a rule that has become strict, or cannot be lent any more, ends it at once. */

@@ -41,7 +41,22 @@ describe('the rate', () => {
     const terms = leaseTerms(
       ask({ demand: { unitsPerSecond: 1_000, totalUnitsPerSecond: 4_000, holders: 4 } }),
     );
-    expect(terms!.unitsPerMs).toBeCloseTo(0.25, 9);
+    expect(terms!.unitsPerMs).toBeLessThan(0.25);
+    expect(terms!.unitsPerMs).toBeGreaterThan(0.24);
+  });
+
+  test('leaves something free when all are equal, for whoever has less than its part', () => {
+    const demand = { unitsPerSecond: 1_000, totalUnitsPerSecond: 4_000, holders: 4 };
+    const lentToOthers = { unitsPerMs: 0.9, capacity: 0 };
+    expect(leaseTerms(ask({ lentToOthers, demand }))!.unitsPerMs).toBeCloseTo(0.1, 9);
+    expect(4 * leaseTerms(ask({ demand }))!.unitsPerMs).toBeLessThan(1);
+  });
+
+  test('of a newcomer is a part of what is free, whatever it seems to need', () => {
+    const newcomer = { isFirst: true, demand: { unitsPerSecond: 10, totalUnitsPerSecond: 10 } };
+    expect(leaseTerms(ask(newcomer))!.unitsPerMs).toBeGreaterThan(0.02);
+    const lentToOthers = { unitsPerMs: 0.995, capacity: 0 };
+    expect(leaseTerms(ask({ ...newcomer, lentToOthers }))!.unitsPerMs).toBeCloseTo(0.005, 9);
   });
 
   test('is at most what others have left', () => {

@@ -203,13 +203,18 @@ describe('what shadow counters are charged', () => {
 });
 
 describe('when to ask again', () => {
-  const wants = (lease: HeldLease, nowMs: number, unitsPerSecond = 0) =>
+  const wants = (lease: HeldLease, nowMs: number, unitsPerSecond = 10) =>
     lease.wantsRenewal({ unitsPerSecond, soonMs: 30 }, nowMs);
 
   test('when the owner said so, earlier or later by what spreads holders', () => {
     const lease = new HeldLease('life');
     lease.accept(grant(), { sentMs: 0, nowMs: 20, delayMs: -5 });
     expect([wants(lease, 514), wants(lease, 515)]).toEqual([false, true]);
+  });
+
+  test('when it is much too large, but not before it has been in hand for a moment', () => {
+    const lease = leaseOf({ unitsPerMs: 0.02 }, at(20));
+    expect([wants(lease, 69, 10), wants(lease, 70, 10), wants(lease, 70, 14)]).toEqual([false, true, false]);
   });
 
   test('when what is in hand will not last until an answer', () => {

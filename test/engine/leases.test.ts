@@ -89,7 +89,8 @@ describe('who leases', () => {
     ['strict, however hot', hot({ consistency: 'strict' }), {}, false],
     ['leased, however cold', hot(), fewASecond, true],
     ['auto, hot', hot({ consistency: 'auto' }), {}, true],
-    ['auto, cold', hot({ consistency: 'auto' }), fewASecond, false],
+    ['auto, cold', hot({ consistency: 'auto', quota: 900 }), fewASecond, false],
+    ['auto, cold, a limit for hot keys', hot({ consistency: 'auto' }), { forMs: 300, everyMs: 100 }, true],
     ['auto, a small limit', hot({ consistency: 'auto', quota: 10, burst: 1_000 }), {}, false],
     ['auto, a limit that is large enough', hot({ consistency: 'auto', quota: 60, burst: 1_000 }), {}, true],
     ['leased, a small limit', hot({ quota: 100, windowMs: MINUTE_MS }), fewASecond, true],
@@ -107,6 +108,16 @@ describe('who leases', () => {
     const verdicts = await warm(world, world.isolate(), [rule], options);
     expect(sources(verdicts).has('lease')).toBe(isLeased);
     expect(world.counted('lease_granted') > 0).toBe(isLeased);
+  });
+
+  test('auto, a limit for hot keys: the first question asks for a lease, and only a hot key is lent another', async () => {
+    const world = new World();
+    const verdicts = await warm(world, world.isolate(), [hot({ consistency: 'auto' })], {
+      forMs: 5_000,
+      everyMs: 400,
+    });
+    expect(world.counted('lease_granted')).toBeGreaterThan(0);
+    expect(verdicts.slice(6).every(({ source }) => source === 'owner')).toBe(true);
   });
 
   test('a request with a counter that does not lease is decided by a call, together with the others of its owner', async () => {
@@ -275,7 +286,7 @@ describe('what is not spent', () => {
 
   test('a key that has gone cold is not leased any more', async () => {
     const { world, isolate } = await leased([hot({ consistency: 'auto' })]);
-    await warm(world, isolate, [hot({ consistency: 'auto' })], { forMs: 4_000, everyMs: 400 });
+    await warm(world, isolate, [hot({ consistency: 'auto' })], { forMs: 6_000, everyMs: 400 });
     const before = world.calls.length;
     const verdicts = await warm(world, isolate, [hot({ consistency: 'auto' })], {
       forMs: 4_000,

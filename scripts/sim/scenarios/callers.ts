@@ -90,6 +90,7 @@ const noisyUser: Scenario = {
     noisyCase({ label: '', load: 0.5, burst: 10_000 }),
     noisyCase({ label: '0.9x', load: 0.9, burst: 10_000 }),
     noisyCase({ label: '0.9x small-burst', load: 0.9, burst: 2_000 }),
+    noisyCase({ label: '0.5x later', load: 0.5, burst: 1_000, fromMs: 1_000 }),
   ],
 };
 
@@ -98,9 +99,11 @@ interface Noisy {
   /** How much of the organisation's limit the others ask for; each of them is at half of its own. */
   readonly load: number;
   readonly burst: number;
+  /** When the one user begins. */
+  readonly fromMs?: number;
 }
 
-function noisyCase({ label, load: times, burst }: Noisy): Case {
+function noisyCase({ label, load: times, burst, fromMs = 0 }: Noisy): Case {
   return {
     label,
     plan: () => {
@@ -120,7 +123,10 @@ function noisyCase({ label, load: times, burst }: Noisy): Case {
           isolates: ISOLATES,
           spread: (random) => isolateOf(count, random.below(2)),
           group: 'noisy',
-          phases: [{ forMs: 4_000, perSecond: 10_000 }],
+          phases: [
+            { forMs: fromMs, perSecond: 0 },
+            { forMs: 4_000 - fromMs, perSecond: 10_000 },
+          ],
         },
       );
       return { isolates: ISOLATES, streams: [others, noisy] };
