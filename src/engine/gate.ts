@@ -8,16 +8,15 @@
  */
 import { BucketTable } from '../core/bucket-table.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
-import { takenBy } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { denialOrAll, isDenial, startAsking } from './asked.ts';
 import { Errands } from './errands.ts';
 import { type Group, groupByOwner, phasesOf } from './groups.ts';
 import { LocalRules } from './local-rules.ts';
-import type { Answer, CounterReport } from './messages.ts';
-import { type Ask, type Asked, type GroupResult, Owners, type Remembered } from './owners.ts';
+import { type Ask, type Asked, Owners, type Remembered } from './owners.ts';
 import type { Background, Ports } from './ports.ts';
+import { merge, othersDenied, Reports, reportOn } from './reports.ts';
 import { Settlement } from './settlement.ts';
 import { type House, needsStay, Stay } from './stay.ts';
 import { type GateRequest, type PolicyReport, type Verdict, verdictOf, worstOutcome } from './verdict.ts';
@@ -35,6 +34,7 @@ export class Gate {
   readonly #owners: Owners;
   readonly #local: LocalRules;
   readonly #settlement: Settlement;
+  readonly #reports: Reports;
   readonly #house: House;
   #clock: LogicalClock;
   #version: Version = { activation: 0, builtAtMs: 0 };
@@ -48,6 +48,7 @@ export class Gate {
     const table = new BucketTable({ slots: bucketSlots, seed: Math.floor(ports.random() * 2 ** 32) });
     this.#owners = new Owners(ports, holder, nowMs);
     this.#local = new LocalRules(table);
+    this.#reports = new Reports(this.#owners.known, nowMs);
     this.#settlement = new Settlement(ports, this.#owners, table, nowMs);
     const [owners, local, settlement] = [this.#owners, this.#local, this.#settlement];
     this.#house = { ports, nowMs, owners, local, settlement, errands: new Errands({ ports, nowMs, owners }) };
@@ -106,16 +107,26 @@ export class Gate {
     const denials = this.#owners.remembered(winners, request.cost);
     if (denials.length > 0 && !this.#areLeased(denials, winners, request.cost)) {
       this.#ports.count('deny_memory_hit');
-      const reports = this.#reports(winners, [], denials, request.cost);
+      const reports = this.#reports.of(winners, { asked: [], denials, cost: request.cost });
       if (winners.length > 1) this.#owners.leases.unarrive(othersDenied(winners, reports, []), request.cost);
       return { reports, shadowDenied: [] };
     }
     const { deciding, shadowOnly } = groupByOwner(winners, divide(request.shadow).owned);
     const ask = this.#newAsk(request);
-    const spent = this.#spendLeases(deciding, ask, background);
+    const wanting = this.#wanting(deciding, request.cost);
+    const spent = this.#spendLeases(wanting.length > 0 ? wanting : deciding, ask, background);
     if (spent.length < deciding.length && !spent.some(({ result }) => isDenial(result)))
-      return this.#askOwners({ request, winners, deciding, shadowOnly, ask, spent }, background);
+      return this.#askOwners({ request, winners, deciding, shadowOnly, ask, spent, wanting }, background);
     return this.#end({ request, winners, shadowOnly, ask, asked: spent }, background);
+  }
+
+  /**
+   * Of several groups, those without enough in hand. Owners are asked for these before anything is spent of the others: else a flood of
+   * requests that one owner is about to deny holds the units of all the others meanwhile.
+   */
+  #wanting(groups: readonly Group[], cost: number): readonly Group[] {
+    if (groups.length < 2) return groups;
+    return groups.filter((group) => !this.#owners.leases.canTake(group, cost));
   }
 
   /** What an owner denied says nothing of the units that it has lent to this isolate. */
@@ -141,15 +152,20 @@ export class Gate {
   }
 
   async #askOwners(asking: Asking, background: Background): Promise<Owned> {
-    const { deciding, ask, spent } = asking;
-    const missing = deciding.filter((group) => !spent.some((each) => each.group === group));
-    const asked = await this.#askInPhases(missing, ask, background);
-    return this.#end({ ...asking, asked: [...spent, ...asked] }, background);
+    const { deciding, wanting, ask } = asking;
+    const asked = [...asking.spent];
+    asked.push(...(await this.#askInPhases(without(wanting, asked), ask, background)));
+    if (!asked.some(({ result }) => isDenial(result)))
+      asked.push(...this.#spendLeases(without(deciding, asked), ask, background));
+    // What was in hand, others may have spent meanwhile.
+    if (!asked.some(({ result }) => isDenial(result)))
+      asked.push(...(await this.#askInPhases(without(deciding, asked), ask, background)));
+    return this.#end({ ...asking, asked }, background);
   }
 
   #end({ request, winners, shadowOnly, ask, asked }: Ended, background: Background): Owned {
     const waited = asked.flatMap(({ result }) => (result?.kind === 'remembered' ? result.denials : []));
-    const answered = this.#reports(winners, asked, waited, request.cost);
+    const answered = this.#reports.of(winners, { asked, denials: waited, cost: request.cost });
     const isDenied = worstOutcome(answered) !== 'allowed';
     const settled = this.#settlement.settle(asked, { ask, request, isDenied }, background);
     const reports = merge(answered, settled.reports);
@@ -194,47 +210,6 @@ export class Gate {
     return denied.map(({ rule }) => rule.policy);
   }
 
-  /** One report per winner: what its lease or its owner answered, else what is remembered, else what was last known of it. */
-  #reports(
-    winners: readonly Winner[],
-    asked: readonly Asked[],
-    denials: readonly Remembered[],
-    cost: number,
-  ): readonly PolicyReport[] {
-    return winners.map((winner): PolicyReport => {
-      const denial = denials.find((each) => each.winner === winner);
-      if (denial !== undefined) return this.#rememberedReport(denial, cost);
-      for (const { group, result } of asked) {
-        if (result === undefined || !group.enforced.includes(winner)) continue;
-        if (result.kind === 'leased' || result.kind === 'dry') return this.#leasedReport(winner, result);
-        const answer = result.kind === 'answered' && reportOn(winner, result.answer);
-        if (answer) return answeredReport(winner, answer);
-      }
-      return this.#knownReport(winner);
-    });
-  }
-
-  #rememberedReport({ winner, retryAfterMs }: Remembered, cost: number): PolicyReport {
-    const known = this.#knownReport(winner);
-    const remaining = Math.min(known.level?.remaining ?? 0, Math.max(0, takenBy(known.limit, cost) - 1));
-    const level = { remaining, resetMs: retryAfterMs };
-    return { ...known, outcome: 'denied', source: 'deny_memory', waitMs: retryAfterMs, level };
-  }
-
-  /** What is left is what the owner last said was left, beside what is in hand. */
-  #leasedReport(winner: Winner, result: LeaseResult): PolicyReport {
-    const known = this.#knownReport(winner);
-    if (result.kind === 'leased') return { ...known, source: 'lease' };
-    const { retryAfterMs } = result;
-    const level = { remaining: 0, resetMs: retryAfterMs };
-    return { ...known, outcome: 'denied', source: 'lease', waitMs: retryAfterMs, level };
-  }
-
-  #knownReport({ counterId, rule }: Winner): PolicyReport {
-    const level = this.#owners.known.level(counterId, this.#nowMs());
-    return { policy: rule.policy, limit: rule.limit!, outcome: 'allowed', source: 'owner', waitMs: 0, level };
-  }
-
   /** A new ruleset may have raised a limit, so nothing that was denied under the old one counts any more. */
   #adopt(version: Version): void {
     if (!isNewer(version, this.#version)) return;
@@ -272,11 +247,11 @@ interface Ended {
 
 interface Asking extends Omit<Ended, 'asked'> {
   readonly deciding: readonly Group[];
+  /** Those of them that had too little in hand. */
+  readonly wanting: readonly Group[];
   /** What leases have settled already. */
   readonly spent: readonly Asked[];
 }
-
-type LeaseResult = Extract<GroupResult, { kind: 'leased' | 'dry' }>;
 
 const NO_WINNERS: readonly Winner[] = [];
 const NO_REPORTS: readonly PolicyReport[] = [];
@@ -293,44 +268,10 @@ function divide(winners: readonly Winner[]): { local: readonly Winner[]; owned: 
   };
 }
 
+function without(groups: readonly Group[], asked: readonly Asked[]): readonly Group[] {
+  return groups.filter((group) => !asked.some((each) => each.group === group));
+}
+
 function withStay(verdict: Verdict, stay: Stay | undefined): Verdict {
   return stay === undefined ? verdict : { ...verdict, stay };
-}
-
-function reportOn({ counterId }: Winner, { counters }: Answer): CounterReport | undefined {
-  return counters.find(({ id }) => id === counterId);
-}
-
-function answeredReport(
-  { rule }: Winner,
-  { decision, limit, remaining, resetMs }: CounterReport,
-): PolicyReport {
-  const { outcome } = decision;
-  const waitMs = outcome === 'denied' ? decision.retryAfterMs : outcome === 'allowed' ? decision.delayMs : 0;
-  const level = { remaining, resetMs: outcome === 'denied' ? waitMs : resetMs };
-  return { policy: rule.policy, limit, outcome, source: 'owner', waitMs, level };
-}
-
-/**
- * The counters that some other counter of the request denied: their demand is not to look larger for it. Which of its counters a lease
- * has run short of, nobody knows, so none of them denies another.
- */
-function othersDenied(
-  winners: readonly Winner[],
-  reports: readonly PolicyReport[],
-  asked: readonly Asked[],
-): readonly Winner[] {
-  const denying = reports.filter(({ outcome }) => outcome !== 'allowed').map(({ policy }) => policy);
-  return winners.filter((winner) => {
-    const dry = asked.find(({ group, result }) => result?.kind === 'dry' && group.enforced.includes(winner));
-    const own = (dry?.group.enforced ?? [winner]).map(({ rule }) => rule.policy);
-    return denying.some((policy) => !own.includes(policy));
-  });
-}
-
-/** The later reports in place of the earlier ones of the same policies. */
-function merge(reports: readonly PolicyReport[], later: readonly PolicyReport[]): readonly PolicyReport[] {
-  if (later.length === 0) return reports;
-  const byPolicy = new Map([...reports, ...later].map((report) => [report.policy, report]));
-  return [...byPolicy.values()];
 }
