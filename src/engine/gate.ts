@@ -113,20 +113,10 @@ export class Gate {
     }
     const { deciding, shadowOnly } = groupByOwner(winners, divide(request.shadow).owned);
     const ask = this.#newAsk(request);
-    const wanting = this.#wanting(deciding, request.cost);
-    const spent = this.#spendLeases(wanting.length > 0 ? wanting : deciding, ask, background);
+    const spent = this.#spendLeases(deciding, ask, background);
     if (spent.length < deciding.length && !spent.some(({ result }) => isDenial(result)))
-      return this.#askOwners({ request, winners, deciding, shadowOnly, ask, spent, wanting }, background);
+      return this.#askOwners({ request, winners, deciding, shadowOnly, ask, spent }, background);
     return this.#end({ request, winners, shadowOnly, ask, asked: spent }, background);
-  }
-
-  /**
-   * Of several groups, those without enough in hand. Owners are asked for these before anything is spent of the others: else a flood of
-   * requests that one owner is about to deny holds the units of all the others meanwhile.
-   */
-  #wanting(groups: readonly Group[], cost: number): readonly Group[] {
-    if (groups.length < 2) return groups;
-    return groups.filter((group) => !this.#owners.leases.canTake(group, cost));
   }
 
   /** What an owner denied says nothing of the units that it has lent to this isolate. */
@@ -152,15 +142,10 @@ export class Gate {
   }
 
   async #askOwners(asking: Asking, background: Background): Promise<Owned> {
-    const { deciding, wanting, ask } = asking;
-    const asked = [...asking.spent];
-    asked.push(...(await this.#askInPhases(without(wanting, asked), ask, background)));
-    if (!asked.some(({ result }) => isDenial(result)))
-      asked.push(...this.#spendLeases(without(deciding, asked), ask, background));
-    // What was in hand, others may have spent meanwhile.
-    if (!asked.some(({ result }) => isDenial(result)))
-      asked.push(...(await this.#askInPhases(without(deciding, asked), ask, background)));
-    return this.#end({ ...asking, asked }, background);
+    const { deciding, ask, spent } = asking;
+    const missing = deciding.filter((group) => !spent.some((each) => each.group === group));
+    const asked = await this.#askInPhases(missing, ask, background);
+    return this.#end({ ...asking, asked: [...spent, ...asked] }, background);
   }
 
   #end({ request, winners, shadowOnly, ask, asked }: Ended, background: Background): Owned {
@@ -247,8 +232,6 @@ interface Ended {
 
 interface Asking extends Omit<Ended, 'asked'> {
   readonly deciding: readonly Group[];
-  /** Those of them that had too little in hand. */
-  readonly wanting: readonly Group[];
   /** What leases have settled already. */
   readonly spent: readonly Asked[];
 }
@@ -266,10 +249,6 @@ function divide(winners: readonly Winner[]): { local: readonly Winner[]; owned: 
     local: winners.filter(({ rule }) => rule.scope === 'local'),
     owned: winners.filter(({ rule }) => rule.scope !== 'local'),
   };
-}
-
-function without(groups: readonly Group[], asked: readonly Asked[]): readonly Group[] {
-  return groups.filter((group) => !asked.some((each) => each.group === group));
 }
 
 function withStay(verdict: Verdict, stay: Stay | undefined): Verdict {

@@ -16,7 +16,7 @@ const FOUND_BY: Readonly<Record<string, readonly [row: string, how: RegExp]>> = 
   'lease-after-expiry': ['onset newcomers', /above its bound/],
   'hold-ignored': ['hot-key 0.8x', /callsPerThousand/],
   'shadow-decides': ['steady', /inside their quota were refused/],
-  'denied-demand': ['noisy-user 0.6x later', /inside their quota were refused/],
+  'denied-demand': ['noisy-user 0.8x later', /inside their quota were refused/],
 };
 
 /** A broken promise, or the bars that were missed. */
