@@ -5,6 +5,7 @@
  * The first breach is kept with its time; the run ends there, and its seed repeats it.
  */
 import type { CounterState } from '../../src/core/algorithms.ts';
+import { countsSlots } from '../../src/core/decision.ts';
 import type { OwnerCall, OwnerReply, Question } from '../../src/engine/messages.ts';
 import type { Verdict } from '../../src/engine/verdict.ts';
 import type { Winner } from '../../src/policy/counter.ts';
@@ -101,6 +102,14 @@ export class Invariants implements Observer {
           `${counterId}: charged for ${charged} units, and admitted requests account for ${admitted}`,
         );
       }
+    }
+  }
+
+  /** At the end of a run without losses: what was taken has been let go, since nothing is in progress any more. */
+  expectNoSlots(host: OwnerHost): void {
+    for (const { id, limit, state } of host.owner.counters()) {
+      const held = countsSlots(limit) && typeof state === 'object' && 'ids' in state ? state.ids.length : 0;
+      if (held > 0) this.breach(`${id}: ${held} slots are held by requests that are over`);
     }
   }
 

@@ -6,7 +6,7 @@
  * is never asked and may go below empty; the lowest it ever stood is the largest excess over all intervals, exactly, since a
  * bucket that was full at the beginning of the worst interval is short by that much at its end.
  */
-import { capacity, type Limit } from '../../src/core/decision.ts';
+import { capacity, countsSlots, type Limit } from '../../src/core/decision.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 
 /** In any t seconds at most `burstUnits + unitsPerSecond * t`. */
@@ -62,22 +62,47 @@ export class IdealCounter {
   }
 }
 
+/** So many requests in progress at once, each for as long as it lasts. */
+class IdealSlots {
+  readonly #limit: Limit;
+  #endsAtMs: number[] = [];
+
+  constructor(limit: Limit) {
+    this.#limit = limit;
+  }
+
+  fits(_limit: Limit, _cost: number, atMs: number): boolean {
+    this.#endsAtMs = this.#endsAtMs.filter((endsAtMs) => endsAtMs > atMs);
+    return this.#endsAtMs.length < this.#limit.quota;
+  }
+
+  take(_cost: number, endsAtMs: number): void {
+    this.#endsAtMs.push(endsAtMs);
+  }
+}
+
+export interface IdealRequest {
+  readonly cost: number;
+  readonly atMs: number;
+  readonly lastsMs: number;
+}
+
 /** All counters of a run, each ideal: a request is admitted by all that it touches, or charged to none. */
 export class Ideal {
-  readonly #counters = new Map<string, IdealCounter>();
+  readonly #counters = new Map<string, IdealCounter | IdealSlots>();
 
-  admits(winners: readonly Winner[], cost: number, atMs: number): boolean {
+  admits(winners: readonly Winner[], { cost, atMs, lastsMs }: IdealRequest): boolean {
     for (const { counterId, rule } of winners) {
       if (!this.#counter(counterId, rule.limit!).fits(rule.limit!, cost, atMs)) return false;
     }
-    for (const { counterId } of winners) this.#counters.get(counterId)!.take(cost);
+    for (const { counterId } of winners) this.#counters.get(counterId)!.take(cost, atMs + lastsMs);
     return true;
   }
 
-  #counter(counterId: string, limit: Limit): IdealCounter {
+  #counter(counterId: string, limit: Limit): IdealCounter | IdealSlots {
     const known = this.#counters.get(counterId);
     if (known !== undefined) return known;
-    const counter = new IdealCounter(limit);
+    const counter = countsSlots(limit) ? new IdealSlots(limit) : new IdealCounter(limit);
     this.#counters.set(counterId, counter);
     return counter;
   }
@@ -158,5 +183,29 @@ export class WindowExcess {
     if (isAtEdge && this.#usedBefore + units <= this.#quota) this.#usedBefore += units;
     else this.#used += units;
     this.#worst = Math.max(this.#worst, this.#used - this.#quota);
+  }
+}
+
+/** The largest excess of requests in progress over so many at once, at any instant. */
+export class SlotsExcess {
+  readonly #quota: number;
+  #live = 0;
+  #worst = 0;
+
+  constructor({ quota }: Limit) {
+    this.#quota = quota;
+  }
+
+  get worst(): number {
+    return this.#worst;
+  }
+
+  admitted(): void {
+    this.#live += 1;
+    this.#worst = Math.max(this.#worst, this.#live - this.#quota);
+  }
+
+  ended(): void {
+    this.#live -= 1;
   }
 }

@@ -8,6 +8,7 @@ import type { GateRequest, Verdict } from '../../src/engine/verdict.ts';
 import type { Version } from '../../src/policy/ruleset.ts';
 import { type Faults, HEALTHY, roundTripMs } from './faults.ts';
 import { Invariants } from './invariants.ts';
+import type { Isolate } from './isolate.ts';
 import { type Arrival, type Figures, Measures } from './measures.ts';
 import type { Losses } from './owner-server.ts';
 import type { Interference, Plant } from './plant.ts';
@@ -44,6 +45,11 @@ interface Chapter {
   readonly ideal: Ideal;
   readonly measures: Measures;
   readonly watch: Watch;
+}
+
+interface Decided {
+  readonly request: GateRequest;
+  readonly verdict: Verdict;
 }
 
 class Simulation implements Stage {
@@ -96,28 +102,34 @@ class Simulation implements Stage {
     return { figures: figuresOf(this.#safety), violation: this.#violation() };
   }
 
-  send({ group, isolate, enforced, shadow = [], cost = 1 }: Asked): void {
+  send({ group, isolate, enforced, shadow = [], cost = 1, lastsMs = 0 }: Asked): void {
     const chapter = this.#chapter;
     const atMs = this.world.time.elapsedMs;
-    const isIdeal = chapter.ideal.admits(enforced, cost, atMs);
+    const isIdeal = chapter.ideal.admits(enforced, { cost, atMs, lastsMs });
     const arrival: Arrival = { group, isolate, cost, atMs, isIdeal };
     chapter.measures.arrived(arrival);
     const { largestCost = 1, deadlineMs = DEADLINE_MS } = this.#plan;
     const request = { version: this.#version, enforced, shadow, cost, largestCost, deadlineMs };
     const host = this.world.isolates[isolate]!;
     const asked = this.#interference.beforeGate?.(request, host.holder) ?? request;
-    host.decide(asked, (verdict) => this.#decided(chapter, arrival, { request, verdict }));
+    host.decide(asked, (verdict) => {
+      this.#decided(chapter, arrival, { request, verdict });
+      if (verdict.outcome === 'allowed')
+        this.world.time.after(lastsMs, () => this.#end(chapter, host, { request, verdict }));
+    });
+  }
+
+  /** What dies with its isolate is over too, and nobody says so. */
+  #end({ watch }: Chapter, host: Isolate, { request, verdict }: Decided): void {
+    watch.ended(request.enforced);
+    if (!host.isDead) verdict.stay?.end();
   }
 
   adopt(version: Version): void {
     this.#version = version;
   }
 
-  #decided(
-    { measures, watch }: Chapter,
-    arrival: Arrival,
-    { request, verdict }: { request: GateRequest; verdict: Verdict },
-  ): void {
+  #decided({ measures, watch }: Chapter, arrival: Arrival, { request, verdict }: Decided): void {
     const atMs = this.world.time.elapsedMs;
     const { enforced, cost } = request;
     const isAdmitted = verdict.outcome === 'allowed';
@@ -211,6 +223,7 @@ class Simulation implements Stage {
     const unfinished = this.world.isolates.reduce((sum, isolate) => sum + isolate.unfinished, 0);
     if (unfinished > 0) this.#invariants.breach(`${unfinished} pieces of background work never settled`);
     this.#invariants.expectNoLostCharges();
+    for (const { host } of this.world.owners.values()) this.#invariants.expectNoSlots(host);
   }
 
   #violation(): string | undefined {

@@ -14,6 +14,8 @@ export interface Asked {
   readonly shadow?: readonly Winner[];
   /** Units; 1 unless said. */
   readonly cost?: number;
+  /** How long an admitted request is in progress, in milliseconds; over at once unless said. */
+  readonly lastsMs?: number;
 }
 
 export interface Phase {

@@ -6,11 +6,11 @@
  * top comes what machines lose: a crash of an owner may forget what is not written, and a clock that steps forward refills once what is
  * measured by it.
  */
-import { capacity, type Limit } from '../../src/core/decision.ts';
+import { capacity, countsSlots, type Limit } from '../../src/core/decision.ts';
 import { boundOf, type Topology } from '../../src/engine/bound.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import type { Losses } from './owner-server.ts';
-import { type Envelope, Excess, envelopeOf, WindowExcess } from './reference.ts';
+import { type Envelope, Excess, envelopeOf, SlotsExcess, WindowExcess } from './reference.ts';
 
 /** After a lower limit comes into force, leases and answers under the old one may still be on their way for so long. */
 const OLD_RULE_MS = 1_000;
@@ -61,6 +61,11 @@ export class Watch {
     return breach;
   }
 
+  /** A request that was admitted is not in progress any more. */
+  ended(winners: readonly Winner[]): void {
+    for (const winner of winners) this.#counter(winner).ended();
+  }
+
   #counter(winner: Winner): WatchedCounter {
     const known = this.#counters.get(winner.counterId);
     if (known !== undefined) return known;
@@ -73,7 +78,7 @@ export class Watch {
 class WatchedCounter {
   readonly #winner: Winner;
   readonly #options: WatchOptions;
-  readonly #bare: Excess | WindowExcess;
+  readonly #bare: Excess | WindowExcess | SlotsExcess;
   readonly #rateFactor: number;
   readonly #bound: Excess | undefined;
   readonly #crashUnits: number;
@@ -87,16 +92,17 @@ class WatchedCounter {
     this.#options = options;
     this.#limit = limit;
     this.#rateFactor = 1 + options.driftPpm / 1e6;
-    this.#bare =
-      limit.algorithm === 'fixed_window'
-        ? new WindowExcess(limit, options.roundTripMs)
-        : new Excess(this.#envelopeOf(limit), options.roundTripMs);
+    this.#bare = this.#bareOf(limit);
     this.#bound = options.isDegraded ? new Excess(bound.flapping, LATE_ANSWER_MS) : undefined;
     this.#crashUnits = bound.crashUnits;
   }
 
   get overLimit(): number {
     return this.#bare.worst;
+  }
+
+  ended(): void {
+    if (this.#bare instanceof SlotsExcess) this.#bare.ended();
   }
 
   admitted(limit: Limit, cost: number, atMs: number): Breach | undefined {
@@ -120,6 +126,13 @@ class WatchedCounter {
     this.#changesAtMs = undefined;
     this.#limit = limit;
     if (this.#bare instanceof Excess) this.#bare.adopt(this.#envelopeOf(limit), atMs);
+  }
+
+  #bareOf(limit: Limit): Excess | WindowExcess | SlotsExcess {
+    const { roundTripMs } = this.#options;
+    if (countsSlots(limit)) return new SlotsExcess(limit);
+    if (limit.algorithm === 'fixed_window') return new WindowExcess(limit, roundTripMs);
+    return new Excess(this.#envelopeOf(limit), roundTripMs);
   }
 
   #envelopeOf(limit: Limit): Envelope {

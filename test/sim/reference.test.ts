@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Excess, Ideal, IdealCounter, WindowExcess } from '../../scripts/sim/reference.ts';
+import { Excess, Ideal, IdealCounter, SlotsExcess, WindowExcess } from '../../scripts/sim/reference.ts';
 import { limitOf, SECOND_MS, winner } from '../../scripts/sim/rules.ts';
 
 const perSecond = (quota: number, burst = quota) => limitOf({ quota, burst, windowMs: SECOND_MS });
@@ -41,9 +41,38 @@ describe('an ideal counter', () => {
   test('charges none when another denies', () => {
     const ideal = new Ideal();
     const [wide, narrow] = [10, 1].map((quota) => winner({ quota, policy: `of ${quota}` }));
-    expect([0, 1, 2].map(() => ideal.admits([wide!, narrow!], 1, 0))).toEqual([true, false, false]);
-    expect(ideal.admits([wide!], 9, 0)).toBe(true);
-    expect(ideal.admits([wide!], 1, 0)).toBe(false);
+    expect([0, 1, 2].map(() => ideal.admits([wide!, narrow!], { cost: 1, atMs: 0, lastsMs: 0 }))).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect(ideal.admits([wide!], { cost: 9, atMs: 0, lastsMs: 0 })).toBe(true);
+    expect(ideal.admits([wide!], { cost: 1, atMs: 0, lastsMs: 0 })).toBe(false);
+  });
+});
+
+describe('requests in progress', () => {
+  const slots = winner({ quota: 2, algorithm: 'concurrency' });
+
+  test('are as many at once as there are slots, each for as long as it lasts', () => {
+    const ideal = new Ideal();
+    const admits = (atMs: number, lastsMs: number) => ideal.admits([slots], { cost: 5, atMs, lastsMs });
+    expect([admits(0, 100), admits(10, 20), admits(20, 5), admits(30, 10), admits(35, 1)]).toEqual([
+      true,
+      true,
+      false,
+      true,
+      false,
+    ]);
+  });
+
+  test('are too many from one above the limit on, also if they have ended since', () => {
+    const excess = new SlotsExcess(slots.rule.limit!);
+    for (let count = 0; count < 3; count += 1) excess.admitted();
+    excess.ended();
+    expect(excess.worst).toBe(1);
+    excess.admitted();
+    expect(excess.worst).toBe(1);
   });
 });
 

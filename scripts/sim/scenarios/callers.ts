@@ -1,7 +1,7 @@
 /** Requests that several counters have a say in, and requests that are not all alike. */
 import type { Winner } from '../../../src/policy/counter.ts';
-import { MINUTE_MS } from '../rules.ts';
-import type { Case, Happening, Scenario } from '../scenario.ts';
+import { MINUTE_MS, winner } from '../rules.ts';
+import type { Case, Happening, Plan, Scenario } from '../scenario.ts';
 import type { Phase, Stream } from '../traffic.ts';
 import { load, OVERLOAD_MS, perSecond } from './kit.ts';
 
@@ -156,6 +156,50 @@ const costs: Scenario = {
   })),
 };
 
+/** So long that an isolate that dies keeps its slots for a while, and that a slot is not renewed while a request of these lasts. */
+const SLOT_LIFE_MS = 10_000;
+const AT_ONCE = 50;
+const LASTS_MS = 250;
+
+/** Requests that last a quarter of a second on average, `times` as many as there are slots for. */
+function concurrencyCase(label: string, times: number, more: Partial<Plan> = {}): Case {
+  return {
+    label,
+    plan: () => {
+      const slots = {
+        quota: AT_ONCE,
+        windowMs: SLOT_LIFE_MS,
+        algorithm: 'concurrency',
+        policy: 'slots',
+      } as const;
+      const enforced = [winner(slots), perSecond({ perSecond: 10_000, policy: 'rate' })];
+      const request: Stream['request'] = (random) => ({
+        group: 'all',
+        isolate: random.below(10),
+        enforced,
+        lastsMs: random.exponential(LASTS_MS),
+      });
+      const phases = [{ forMs: 5_000, perSecond: (AT_ONCE * times * 1_000) / LASTS_MS }];
+      return { isolates: 10, streams: [{ phases, request }], ...more };
+    },
+  };
+}
+
+const concurrency: Scenario = {
+  name: 'concurrency',
+  about: '50 requests in progress at once, of a quarter of a second each; beside a rate',
+  cases: [
+    concurrencyCase('0.5x', 0.5),
+    concurrencyCase('2x', 2),
+    concurrencyCase('deaths', 0.3, {
+      happenings: [1_000, 2_000, 3_000].map((atMs, isolate) => ({
+        atMs,
+        happen: ({ world }) => world.killIsolate(isolate),
+      })),
+    }),
+  ],
+};
+
 const coldParallel: Scenario = {
   name: 'cold-parallel',
   about: '100 at once in a cold isolate, of 100 a minute, are all admitted; the next is not',
@@ -206,4 +250,11 @@ const ruleChange: Scenario = {
   ],
 };
 
-export const CALLERS: readonly Scenario[] = [manyLimits, noisyUser, costs, coldParallel, ruleChange];
+export const CALLERS: readonly Scenario[] = [
+  manyLimits,
+  noisyUser,
+  costs,
+  concurrency,
+  coldParallel,
+  ruleChange,
+];
