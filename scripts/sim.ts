@@ -6,9 +6,11 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { command, runCommand, UsageError } from './command.ts';
+import { DESIGNS, LOADS } from './sim/designs.ts';
+import type { Figures } from './sim/measures.ts';
 import type { Plant } from './sim/plant.ts';
 import { PLANTS } from './sim/plants.ts';
-import { missedBars, type Row, type Run, renderTable, toJson } from './sim/report.ts';
+import { missedBars, type Row, type Run, renderDesigns, renderTable, toJson } from './sim/report.ts';
 import type { Scenario } from './sim/scenario.ts';
 import { rowName, SCENARIOS } from './sim/scenarios.ts';
 import { simulate } from './sim/simulation.ts';
@@ -18,6 +20,7 @@ interface Flags {
   readonly seed: number;
   readonly seeds: number;
   readonly soak?: number;
+  readonly designs?: boolean;
   readonly plant?: string;
   readonly json?: string;
   readonly check?: boolean;
@@ -27,6 +30,7 @@ await runCommand(async () => {
   const { names, flags } = parseFlags();
   const plant = plantNamed(flags.plant);
   if (flags.soak !== undefined) return soak(flags.soak, flags.seed, plant);
+  if (flags.designs) return designs(flags);
   const rows: Row[] = [];
   for (const scenario of chosen(names)) rows.push(...(await rowsOf(scenario, flags, plant)));
   console.log(renderTable(rows));
@@ -52,6 +56,21 @@ async function rowsOf(scenario: Scenario, flags: Flags, plant: Plant | undefined
     rows.push({ name, runs });
   }
   return rows;
+}
+
+/** This design and others, as a table of Markdown. */
+async function designs({ seed: first, seeds }: Flags): Promise<number> {
+  const rows = [];
+  for (const design of DESIGNS) {
+    console.error(design.name);
+    for (const load of LOADS) {
+      const runs: Figures[] = [];
+      for (let seed = first; seed < first + seeds; seed += 1) runs.push(await design.run(seed, load));
+      rows.push({ name: design.name, load, runs });
+    }
+  }
+  console.log(renderDesigns(rows));
+  return 0;
 }
 
 /** Small worlds at random, one a seed; the first that fails ends it. */
@@ -88,6 +107,7 @@ function parseFlags(): { names: readonly string[]; flags: Flags } {
     .option('--seed <n>', 'the first seed', wholeNumber, 1)
     .option('--seeds <n>', 'how many seeds: the table shows medians, and the worst', wholeNumber, 1)
     .option('--soak <n>', 'in place of scenarios, so many random worlds with random faults', wholeNumber)
+    .option('--designs', 'in place of scenarios: this design and others on the same traffic')
     .option('--plant <name>', 'build in a known fault, which must be found: the run must exit 1')
     .option('--json <file>', 'also write all figures as JSON')
     .option('--check', 'exit 1 when a median misses its bar')

@@ -88,3 +88,30 @@ export function toJson(rows: readonly Row[]): string {
   });
   return `${JSON.stringify({ scenarios }, null, 2)}\n`;
 }
+
+export interface DesignRow {
+  readonly name: string;
+  /** Offered, of the limit. */
+  readonly load: number;
+  readonly runs: readonly Figures[];
+}
+
+/** Medians over the seeds. */
+export function renderDesigns(rows: readonly DesignRow[]): string {
+  const header = [
+    'design',
+    'load',
+    'admitted / ideal',
+    'refused inside the quota',
+    'owner calls per 1,000',
+    'added wait p50 / p99',
+  ];
+  const lines = rows.map(({ name, load, runs }) => {
+    const of = (figure: keyof Figures) => median(runs.map((figures) => figures[figure]));
+    const refused = load < 1 ? `${((of('inQuotaRefusals') / of('offered')) * 100).toFixed(1)}%` : '';
+    const waits = `${of('waitP50').toFixed(0)} / ${of('waitP99').toFixed(0)} ms`;
+    return [name, String(load), of('ofIdeal').toFixed(3), refused, of('callsPerThousand').toFixed(0), waits];
+  });
+  const render = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [header, header.map(() => '---'), ...lines].map(render).join('\n');
+}

@@ -75,10 +75,10 @@ function newcomersCase(): Case {
     plan: () => ({
       isolates: 20,
       streams: [
-        stream(0, [{ forMs: 6_000, perSecond: 1_800 }]),
+        stream(0, [{ forMs: 2_000 + OVERLOAD_MS, perSecond: 1_800 }]),
         stream(10, [
           { forMs: 2_000, perSecond: 0 },
-          { forMs: 4_000, perSecond: 1_800 },
+          { forMs: OVERLOAD_MS, perSecond: 1_800 },
         ]),
       ],
     }),
@@ -136,7 +136,7 @@ function pauseCase({ label, load: times, pauseMs, flood: floodTimes }: Pause): C
     phases: [
       { forMs: 2_000, perSecond: 2_000 * times },
       { forMs: pauseMs, perSecond: 0 },
-      { forMs: 3_000, perSecond: 2_000 * floodTimes },
+      { forMs: OVERLOAD_MS, perSecond: 2_000 * floodTimes },
     ],
   });
 }
