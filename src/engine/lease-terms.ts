@@ -45,6 +45,12 @@ const OVERLOAD = 1.1;
 const PART_OF_LEVEL = 0.5;
 
 /**
+ * Whoever has less than the slice to come will take may have so much of what is left, however small its part: else a part of a unit is
+ * nothing, and its requests wait in line for one unit an answer.
+ */
+const PART_FOR_SHORT = 0.25;
+
+/**
  * Nobody knows yet what a newcomer needs. It is lent so much of the rate that is free, whatever its demand seems to be: of a cold key, where
  * all are newcomers and the bucket is full, rate that is not lent is lost. Its next question, soon after, tells.
  */
@@ -97,7 +103,9 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const part = Math.max(share, 1 / holders) * (isScarce ? 1 : PART_OF_LEVEL);
   // What is scarce is spent at once, so it needs no room that would be missing elsewhere.
   const place = isScarce ? capacity(limit) - ask.lentToOthers.capacity : room;
-  const wanted = Math.max(0, Math.min(place - held, Math.max(ask.level * part, aboveBrim(ask, room))));
+  const short = isScarce ? 0 : (demand.unitsPerSecond / 1_000 - unitsPerMs) * sliceMs - held;
+  const least = Math.min(short, ask.level * PART_FOR_SHORT);
+  const wanted = Math.max(0, Math.min(place - held, Math.max(ask.level * part, least, aboveBrim(ask, room))));
   // A part of a unit here and a part there are a unit nowhere: only a shortage is shared out to the last bit. And a window's units are
   // counted one by one, since a part of one would be lost when it ends.
   const isWhole = limit.algorithm !== 'token_bucket' || !isScarce;

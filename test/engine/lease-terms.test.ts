@@ -104,6 +104,15 @@ describe('units and room', () => {
     expect(terms.unitsPerMs).toBeGreaterThan(0);
   });
 
+  test('a holder that is short gets units, also where its part of what is left is less than one', () => {
+    const demand = { unitsPerSecond: 100, totalUnitsPerSecond: 900, holders: 9 };
+    const lentToOthers = { unitsPerMs: 0.99, capacity: 900 };
+    const { units } = leaseTerms(ask({ level: 16, lentToOthers, demand }))!;
+    expect(units).toBeGreaterThan(1);
+    expect(units).toBeLessThanOrEqual(4);
+    expect(leaseTerms(ask({ level: 16, lentToOthers, demand, held: 20 }))!.units).toBe(0);
+  });
+
   test('a dear request gets room for itself', () => {
     const demand = { unitsPerSecond: 1_200, totalUnitsPerSecond: 4_800, holders: 4 };
     expect(leaseTerms(ask({ cost: 300, demand }))!.capacity).toBeGreaterThanOrEqual(300);
