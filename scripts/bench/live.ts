@@ -17,7 +17,7 @@ const SLICE_SECONDS = 0.25;
 const SLICES = 4;
 
 /** By then the runtime has compiled what it will compile, in one isolate, and every owner exists. */
-const WARM_UP_SECONDS = 1;
+const WARM_UP_SECONDS = 3;
 
 /** The callers that the bench's rule files know, `k_bench_00` to `k_bench_15`. */
 const KEYS = Array.from({ length: 16 }, (_, index) => `k_bench_${String(index).padStart(2, '0')}`);

@@ -15,7 +15,7 @@ import type { Answer, CounterRef } from './messages.ts';
 import type { Ask, Asked, Owners } from './owners.ts';
 import type { Background, Ports } from './ports.ts';
 import type { Settlement, Substitute } from './settlement.ts';
-import type { GateRequest } from './verdict.ts';
+import type { GateRequest, InProgress } from './verdict.ts';
 
 /** With more than half of the slots free a moment ago, nobody is refused for want of one that is told of a quarter of a second late. */
 const PLENTY = 0.5;
@@ -45,7 +45,7 @@ interface Holding {
   readonly counters: readonly CounterRef[];
 }
 
-export class Stay {
+export class Stay implements InProgress {
   readonly #house: House;
   readonly #ask: Ask;
   readonly #background: Background;

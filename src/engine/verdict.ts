@@ -4,7 +4,6 @@
 import type { Decision, Limit } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
-import type { Stay } from './stay.ts';
 
 /** What made a decision; `none` when no rule had to. */
 export type Source = 'owner' | 'lease' | 'local' | 'deny_memory' | 'fallback' | 'none';
@@ -44,7 +43,15 @@ export interface Verdict {
   /** Shadow policies that would have denied, as far as known when the verdict fell. */
   readonly shadowDenied: readonly string[];
   /** Of an admitted request that holds slots or was charged an estimate: to be told how it ends. */
-  readonly stay?: Stay;
+  readonly stay?: InProgress;
+}
+
+/** An admitted request that is still in progress. */
+export interface InProgress {
+  /** What it has turned out to cost, in whole units; only the first word counts. */
+  settle(units: number): void;
+  /** Its response has ended, in whatever way. */
+  end(): void;
 }
 
 export interface PolicyReport {

@@ -6,18 +6,18 @@
  */
 import type { Context, Next } from 'hono';
 import { countsSlots } from '../core/decision.ts';
-import type { Stay } from '../engine/stay.ts';
+import type { InProgress } from '../engine/verdict.ts';
 import type { Winner } from '../policy/counter.ts';
 import { Bill } from './bill.ts';
 import type { Decided } from './limiter.ts';
-import type { LimiterEnv } from './rate-limit.ts';
+import type { LimiterEnv } from './limiter-env.ts';
 import { untilEnd } from './response-end.ts';
 
 /** `stay` is that of the decision. */
 export async function attend<E extends LimiterEnv>(
   context: Context<E>,
   { match }: Decided,
-  stay: Stay,
+  stay: InProgress,
   next: Next,
 ): Promise<void> {
   const bill = match.estimate && new Bill(match.estimate, (units) => stay.settle(units));

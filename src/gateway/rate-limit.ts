@@ -14,33 +14,14 @@ import { exposeFields, isPreflight, readableBy } from './cors.ts';
 import { type Fields, limitFields } from './fields.ts';
 import { identify } from './identify.ts';
 import { type Decided, Limiter, platformTimer } from './limiter.ts';
+import type { LimiterEnv } from './limiter-env.ts';
 import { reasonOf } from './reason.ts';
 import { refusal } from './respond.ts';
 import type { Snapshot } from './rules-source.ts';
 
-/** What the middleware needs of the Worker that mounts it. */
-export interface LimiterBindings {
-  readonly OWNER: DurableObjectNamespace;
-  /** `"true"`: responses carry `Server-Timing` with what decided and how long it took. */
-  readonly SERVER_TIMING?: string;
-}
-
-export interface LimiterVariables {
-  /** Domains whose limits this request has passed already. */
-  limitedDomains?: readonly string[];
-  /**
-   * On routes whose cost is an estimate (`reserve`): says what the request has cost so far, in whole units from 0 to 1,000,000. The last
-   * word before the response has ended counts; with `cost_header`, the last before it has begun.
-   */
-  settle?: (units: number) => void;
-}
+export type { LimiterBindings, LimiterEnv, LimiterVariables } from './limiter-env.ts';
 
 const NO_DOMAINS: readonly string[] = [];
-
-export interface LimiterEnv {
-  Bindings: LimiterBindings;
-  Variables: LimiterVariables;
-}
 
 export interface RateLimitOptions<E extends LimiterEnv = LimiterEnv> {
   /** The ruleset in force; see `bundledSnapshot`. */
