@@ -37,6 +37,8 @@ export class Gate {
   readonly #reports: Reports;
   readonly #house: House;
   #clock: LogicalClock;
+  /** What is decided at once is decided at one instant: on the platform a clock stands still meanwhile, and is dear to read. */
+  #instantMs: number | undefined;
   #version: Version = { activation: 0, builtAtMs: 0 };
   #asks = 0;
 
@@ -59,6 +61,15 @@ export class Gate {
    * after the response has gone.
    */
   decide(request: GateRequest, background: Background): Verdict | Promise<Verdict> {
+    this.#instantMs = this.#nowMs();
+    try {
+      return this.#decide(request, background);
+    } finally {
+      this.#instantMs = undefined;
+    }
+  }
+
+  #decide(request: GateRequest, background: Background): Verdict | Promise<Verdict> {
     this.#adopt(request.version);
     const { local, owned: winners } = divide(request.enforced);
     const localReports =
@@ -211,6 +222,7 @@ export class Gate {
 
   /** The isolate's own logical time: a raw clock that steps back must not hold a denial or a breaker for longer than it said. */
   #nowMs(): number {
+    if (this.#instantMs !== undefined) return this.#instantMs;
     this.#clock = advance(this.#clock, this.#ports.nowMs());
     return this.#clock.logicalMs;
   }
