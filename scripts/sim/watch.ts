@@ -113,7 +113,8 @@ class WatchedCounter {
     const { worst: excess } = this.#bound ?? this.#bare;
     if (excess === 0) return undefined;
     const { evictions, steps } = this.#options.losses(this.#winner.owner.name);
-    const refills = steps + this.#options.holderSteps();
+    const isHeld = this.#winner.rule.consistency !== 'strict';
+    const refills = steps + (isHeld ? this.#options.holderSteps() : 0);
     const allowed = evictions * this.#crashUnits + refills * capacity(this.#limit);
     return excess > allowed ? { counterId: this.#winner.counterId, excess, allowed } : undefined;
   }

@@ -3,7 +3,7 @@
  *
  * A lease has a part of the counter's rate, as large as the holder's part of the demand, and room for the units that arrive together.
  * So in steady state a holder lives on its rate, asks a few times a second at most, and the owner's own bucket is there for
- * newcomers and for whoever runs short. All parts of the rate add up to at most the rate, and all rooms leave the owner at least half.
+ * newcomers and for whoever runs short. All parts of the rate add up to at most the rate, and while there is plenty all rooms leave the owner at least half.
  *
  * When demand exceeds the rate and what is left will not do for the next slice of time, all of it is shared out by demand: the terms are
  * then *scarce*, and a holder that runs dry denies by itself until its next renewal, instead of asking in vain.
@@ -19,12 +19,6 @@ const SLICE_MS_MIN = 50;
 /** How often a holder that has enough asks again: twice in the life of its lease, so that one lost message ends none. */
 const CALM_RENEWAL_MS = 500;
 const LIFE_MS = 1_000;
-
-/**
- * A lease is renewed twice a second, so of fewer units than these it saves no calls; and what waits in the hands of many who hardly ask is
- * missing for the one who does. Whoever has a lease keeps it down to half of that.
- */
-const UNITS_PER_SECOND_MIN = 8;
 
 /** A renewal may come a little late. */
 const REFILL_MARGIN = 1.2;
@@ -51,8 +45,8 @@ const PART_OF_LEVEL = 0.5;
 const PART_FOR_SHORT = 0.25;
 
 /**
- * Nobody knows yet what a newcomer needs. It is lent so much of the rate that is free, whatever its demand seems to be: of a cold key, where
- * all are newcomers and the bucket is full, rate that is not lent is lost. Its next question, soon after, tells.
+ * Nobody knows yet what a newcomer needs. It is lent at least so much of the rate that is free, whatever it says: of a cold key, where all
+ * are newcomers and the bucket is full, rate that is not lent is lost. Its next question, soon after, tells.
  */
 const NEWCOMERS_PART = 1 / 32;
 
@@ -67,7 +61,7 @@ export interface LeaseAsk {
   readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
   /** Units in the asking holder's hands. */
   readonly held: number;
-  /** The holder has no lease yet. What the first holders of a cold key are lent is too much as soon as the others have come. */
+  /** The holder has had no lease in this life of the owner. What the first of a cold key are lent is too much once the others have come. */
   readonly isFirst: boolean;
   /** The request that asks has just been denied for want of units. */
   readonly isDenied: boolean;
@@ -88,8 +82,6 @@ export interface LeaseAsk {
 /** `undefined` when there is nothing worth lending. */
 export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const { limit, demand, held } = ask;
-  const calls = demand.unitsPerSecond / Math.max(1, ask.cost);
-  if (calls < UNITS_PER_SECOND_MIN / (ask.isFirst ? 1 : 2)) return undefined;
   const holders = Math.max(1, demand.holders);
   const share = Math.min(
     1,

@@ -26,6 +26,13 @@ const AUTO_UNITS_PER_SECOND = 34;
  */
 const HIGH_LIMIT_PER_SECOND = 1_000;
 
+/**
+ * A lease is renewed twice a second, so for a key that asks more rarely than this it saves no calls; and what waits in the hands of many
+ * who hardly ask is missing for the one who does. Whoever has a lease renews it down to half of that. One arrival that finds a cold isolate
+ * looks like more, until the next one shows.
+ */
+const CALLS_PER_SECOND_MIN = 8;
+
 /** About 300 bytes each. A displaced lease is lost to the caller for a second at most. */
 const LEASES_MAX = 8_192;
 
@@ -77,8 +84,10 @@ export class Leases {
   }
 
   /** Whether the isolate should hold a lease of this group's counters. */
-  isWanted({ enforced }: Group, { cost, largestCost, isCrowded = false }: LeaseRequest): boolean {
-    for (const { rule, counterId } of enforced) {
+  isWanted(group: Group, { cost, largestCost, isCrowded = false }: LeaseRequest): boolean {
+    const leastCalls = this.held(group) === undefined ? CALLS_PER_SECOND_MIN : CALLS_PER_SECOND_MIN / 2;
+    if (this.#slowest(group) < leastCalls * Math.max(1, cost)) return false;
+    for (const { rule, counterId } of group.enforced) {
       if (!canLease(rule, Math.max(cost, largestCost))) return false;
       if (rule.consistency === 'auto' && !this.#isHot(rule.limit!, counterId, isCrowded)) return false;
     }

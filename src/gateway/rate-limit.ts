@@ -125,30 +125,29 @@ function refuse<E extends LimiterEnv>(context: Context<E>, description: Descript
 
 /** Writes the limit fields on what the origin answered; an answer that came from `fetch` can only be written on in a copy. */
 function describe<E extends LimiterEnv>(context: Context<E>, description: Description): void {
+  const fields = fieldsOf(description);
+  const timing = timingOf(context, description);
+  const { headers: mode, corsOrigins: origins } = description.snapshot.ruleset;
+  const write = (headers: Headers) => {
+    for (const name in fields) {
+      const value = fields[name];
+      if (value === undefined) headers.delete(name);
+      else headers.set(name, value);
+    }
+    exposeFields(headers, context.req.raw, { origins, mode });
+    if (timing !== undefined) headers.append('Server-Timing', timing);
+  };
   try {
-    writeFields(context, description);
-  } catch {
-    // Its body goes on streaming. Hono would copy the headers of the response in place onto the new one, which has them already.
+    write(context.res.headers);
+  } catch (error) {
+    // What immutable headers throw, and at the first of them.
+    if (!(error instanceof TypeError)) throw error;
+    // The body goes on streaming. Hono would copy the headers of the response in place onto the new one, which has them already.
     const copy = new Response(context.res.body, context.res);
     context.res = undefined;
     context.res = copy;
-    writeFields(context, description);
+    write(copy.headers);
   }
-}
-
-/** Throws before anything is written when the headers are immutable. */
-function writeFields<E extends LimiterEnv>(context: Context<E>, description: Description): void {
-  const { headers: mode, corsOrigins: origins } = description.snapshot.ruleset;
-  const { headers } = context.res;
-  const fields = fieldsOf(description);
-  for (const name in fields) {
-    const value = fields[name];
-    if (value === undefined) headers.delete(name);
-    else headers.set(name, value);
-  }
-  exposeFields(headers, context.req.raw, { origins, mode });
-  const timing = timingOf(context, description);
-  if (timing !== undefined) headers.append('Server-Timing', timing);
 }
 
 /** A preflight is nobody's request, so nobody is told what is left of its limit. */

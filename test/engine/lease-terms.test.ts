@@ -118,20 +118,6 @@ describe('units and room', () => {
     expect(leaseTerms(ask({ cost: 300, demand }))!.capacity).toBeGreaterThanOrEqual(300);
   });
 
-  test('nothing is lent that saves no calls: a lease is renewed twice a second', () => {
-    const slow = (unitsPerSecond: number) => ({ demand: { unitsPerSecond, holders: 5 } });
-    expect(leaseTerms(ask({ isFirst: true, ...slow(2) }))).toBeUndefined();
-    expect(leaseTerms(ask({ isFirst: true, ...slow(20) }))).toBeDefined();
-    // Requests of ten units each are ten times rarer.
-    expect(leaseTerms(ask({ isFirst: true, cost: 10, ...slow(20) }))).toBeUndefined();
-  });
-
-  test('a holder keeps its lease while its demand wavers, and not when it has gone', () => {
-    const slow = (unitsPerSecond: number) => ask({ isFirst: false, demand: { unitsPerSecond, holders: 5 } });
-    expect(leaseTerms(slow(6))).toBeDefined();
-    expect(leaseTerms(slow(2))).toBeUndefined();
-  });
-
   test('nothing is lent to a request that has no room', () => {
     expect(leaseTerms(ask({ cost: 30, lentToOthers: { unitsPerMs: 0, capacity: 980 } }))).toBeUndefined();
     expect(leaseTerms(ask({ lentToOthers: { unitsPerMs: 0, capacity: 1_000 } }))).toBeUndefined();

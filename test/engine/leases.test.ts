@@ -120,6 +120,36 @@ describe('who leases', () => {
     expect(verdicts.slice(6).every(({ source }) => source === 'owner')).toBe(true);
   });
 
+  test.each(['auto', 'leased'] as const)(
+    '%s: a few at once, now and then, need no lease, and none of them waits in line for one',
+    async (consistency) => {
+      const world = new World({ network: () => answers({ thereMs: 30, backMs: 30 }) });
+      const isolate = world.isolate();
+      for (let round = 0; round < 5; round += 1) {
+        const four = Array.from({ length: 4 }, () => isolate.send([hot({ consistency })]));
+        const verdicts = await world.time.settle(Promise.all(four));
+        expect(verdicts.every(({ outcome }) => outcome === 'allowed')).toBe(true);
+        expect(sources(verdicts)).not.toContain('fallback');
+        await world.time.advance(8_000);
+      }
+    },
+  );
+
+  test('a holder that turns slow loses nothing: what it does not spend comes back', async () => {
+    const day = winner({ quota: 10_000, windowMs: 86_400_000, consistency: 'leased' });
+    const world = new World();
+    const isolate = world.isolate();
+    const verdicts = [
+      ...(await warm(world, isolate, [day], { forMs: 3_000, everyMs: 10 })),
+      ...(await warm(world, isolate, [day], { forMs: 9_000, everyMs: 600 })),
+    ];
+    await world.time.advance(5_000);
+    const admitted = verdicts.filter(({ outcome }) => outcome === 'allowed').length;
+    expect(admitted).toBe(verdicts.length);
+    // A day's bucket refills about one unit meanwhile.
+    expect(Math.abs(world.used(day) - admitted)).toBeLessThan(3);
+  });
+
   test('a request with a counter that does not lease is decided by a call, together with the others of its owner', async () => {
     const strict = hot({ policy: 'strict', consistency: 'strict' });
     const { isolate } = await leased([hot(), strict]);
