@@ -1,8 +1,7 @@
 /**
  * One owner's object: the real `Owner` and `WriteBehind`, with storage that outlives them, driven the way the platform drives them.
  */
-import { used } from '../../src/core/algorithms.ts';
-import { nowMsFor } from '../../src/engine/counters.ts';
+import { nowMsFor, used } from '../../src/core/algorithms.ts';
 import type { OwnerCall, OwnerReply } from '../../src/engine/messages.ts';
 import { Owner } from '../../src/engine/owner.ts';
 import { restore, WriteBehind } from '../../src/engine/write-behind.ts';

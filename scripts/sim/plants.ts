@@ -1,6 +1,6 @@
 /** All planted faults by name. */
-import { giveBack } from '../../src/core/algorithms.ts';
-import { type Counter, nowMsFor } from '../../src/engine/counters.ts';
+import { giveBack, nowMsFor } from '../../src/core/algorithms.ts';
+import type { Counter } from '../../src/engine/counters.ts';
 import type { LeaseGrant } from '../../src/engine/lease.ts';
 import type { OwnerCall, OwnerReply, Question } from '../../src/engine/messages.ts';
 import { Meter } from '../../src/engine/meter.ts';

@@ -4,6 +4,7 @@
  * A counter keeps its state together with the limit it was written under, so the state is always of the kind that the limit's
  * algorithm reads; when a rule changes, `carryOver` comes first.
  */
+import type { LogicalClock } from './clock.ts';
 import { concurrency, hold as holdSlot, release as releaseSlot, type Slots } from './concurrency.ts';
 import {
   type Algorithm,
@@ -115,4 +116,9 @@ function hasSameNumbers(a: Limit, b: Limit): boolean {
 
 function isOtherWindow(before: Limit, after: Limit): boolean {
   return WINDOWS.has(before.algorithm) && WINDOWS.has(after.algorithm) && before.windowMs !== after.windowMs;
+}
+
+/** The reading of the owner's clock that this limit's algorithm counts by. */
+export function nowMsFor(limit: Limit, clock: LogicalClock): number {
+  return clockOf(limit) === 'raw' ? clock.rawMs : clock.logicalMs;
 }

@@ -5,9 +5,9 @@
  * empty, and what it gives back goes to the window that was charged. A slot that was let go is not taken again by a late
  * word that it is held.
  */
-import { charge, giveBack, hold, release } from '../core/algorithms.ts';
+import { charge, giveBack, hold, nowMsFor, release } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
-import { type Counter, nowMsFor, restInMs } from './counters.ts';
+import { type Counter, restInMs } from './counters.ts';
 import { Ledger, type Recent } from './ledger.ts';
 import type { Correction, CounterRef, OwnerCall, SlotNotice } from './messages.ts';
 

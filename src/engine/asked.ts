@@ -5,21 +5,27 @@ import type { Group } from './groups.ts';
 import type { Asked, GroupResult } from './owners.ts';
 
 /** `result` is there once `done` has settled. */
-export function startAsking(group: Group, done: Promise<GroupResult>): Asked {
-  const asked: Asked = { group, done, result: undefined };
-  asked.done = done.then((result) => {
-    asked.result = result;
+export interface Pending extends Asked {
+  readonly done: Promise<GroupResult>;
+}
+
+export function startAsking(group: Group, answer: Promise<GroupResult>): Pending {
+  const done = answer.then((result) => {
+    pending.result = result;
     return result;
   });
-  return asked;
+  const pending: Pending = { group, done, result: undefined };
+  return pending;
 }
 
 /** Settles when every owner has answered or run out of time, or as soon as one denies. */
-export function denialOrAll(asked: readonly Asked[]): Promise<void> {
-  return new Promise((resolve) => {
-    let left = asked.length;
+export function denialOrAll(pending: readonly Pending[]): Promise<unknown> {
+  const [only] = pending;
+  if (only !== undefined && pending.length === 1) return only.done;
+  return new Promise<void>((resolve) => {
+    let left = pending.length;
     if (left === 0) resolve();
-    for (const { done } of asked) {
+    for (const { done } of pending) {
       void done.then((result) => {
         left -= 1;
         if (left === 0 || isDenial(result)) resolve();

@@ -5,7 +5,7 @@
  * numbers back. When the map is full, counters at rest go first (they say nothing; they are looked for once a second), then the one
  * that would be at rest soonest among a few of the oldest, which loses least.
  */
-import { afterStepBack, atRestAtMs, type CounterState, carryOver, clockOf } from '../core/algorithms.ts';
+import { afterStepBack, atRestAtMs, type CounterState, carryOver, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
@@ -117,11 +117,6 @@ export class Counters {
     this.#byId.delete(soonest.id);
     return restInMs(soonest, clock) > 0 ? soonest : undefined;
   }
-}
-
-/** The reading of the owner's clock that this limit's algorithm counts by. */
-export function nowMsFor(limit: Limit, clock: LogicalClock): number {
-  return clockOf(limit) === 'raw' ? clock.rawMs : clock.logicalMs;
 }
 
 /** How long until the counter says nothing: it is full, and nothing of it is lent. */

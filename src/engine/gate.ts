@@ -144,7 +144,7 @@ export class Gate {
     for (const group of groups) {
       const result = this.#owners.spendLease(group, ask);
       if (result !== undefined) {
-        spent.push({ group, done: Promise.resolve(result), result });
+        spent.push({ group, result });
         this.#owners.renewIfDue(group, ask, background);
       }
       if (isDenial(result)) break;
@@ -191,8 +191,7 @@ export class Gate {
   }
 
   async #askShadow(group: Group, ask: Ask, background: Background, stay: Stay | undefined): Promise<void> {
-    const done = this.#owners.ask(group, ask, background);
-    const asked = { group, done, result: await done };
+    const asked = { group, result: await this.#owners.ask(group, ask, background) };
     stay?.addAsked(asked);
     this.#shadowDenied([asked]);
   }

@@ -9,10 +9,9 @@
  * A holder goes by an earlier grant until the reply with the new one has come, which it may never do. So where a renewal lends less than
  * before, the difference counts as lent until the holder says that it goes by the new one, or has promised not to go by the old one.
  */
-import { charge, giveBack } from '../core/algorithms.ts';
+import { type CounterState, charge, giveBack, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
-import { type Counter, nowMsFor } from './counters.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
 import { RoomHistory } from './room-history.ts';
 
@@ -21,6 +20,12 @@ const LEASES_MAX = 4_096;
 
 /** An isolate has one question in flight that may bring a grant, or a few (`engine/owners`); what is beyond is taken together. */
 const GRANTS_MAX = 8;
+
+/** What a book is about: the counter that is lent of. */
+export interface LentCounter {
+  readonly limit: Limit;
+  state: CounterState | undefined;
+}
 
 /** A part of the counter that is lent until it ends, on the owner's logical clock. */
 interface Part {
@@ -94,7 +99,7 @@ export class LeaseBook {
   }
 
   /** Brings the counter's own bucket forward to now: while parts of it are lent it refills more slowly, and to a lower brim. */
-  settle(counter: Counter, clock: LogicalClock): void {
+  settle(counter: LentCounter, clock: LogicalClock): void {
     const nowMs = clock.logicalMs;
     if (nowMs >= this.#soonestEndMs) {
       const ended = [...this.#parts].filter(({ endsAtMs }) => endsAtMs <= nowMs);
@@ -125,7 +130,7 @@ export class LeaseBook {
    * The holder's units come back: never more than its lease can have held, nothing from a lease that has ended, and nothing from a report
    * that was overtaken by another. A final report ends the lease, unless there is a newer grant that the holder has yet to hear of.
    */
-  hear(counter: Counter, key: string, report: LeaseReport, clock: LogicalClock): void {
+  hear(counter: LentCounter, key: string, report: LeaseReport, clock: LogicalClock): void {
     const lease = this.#leases.get(key);
     if (lease === undefined || report.number < lease.grants[0].number) return;
     const { logicalMs } = clock;
@@ -139,7 +144,7 @@ export class LeaseBook {
   }
 
   /** What was in hand has its place in the room that was lent; what overflowed needs a place of its own. */
-  #takeBack(counter: Counter, lease: Lease, report: LeaseReport, clock: LogicalClock): void {
+  #takeBack(counter: LentCounter, lease: Lease, report: LeaseReport, clock: LogicalClock): void {
     const { logicalMs } = clock;
     const { unitsPerMs, capacity } = sumOf(lease);
     const [{ grantedAtMs }] = lease.grants;
@@ -158,7 +163,7 @@ export class LeaseBook {
   }
 
   /** Puts the holder's lease under these terms. */
-  lend(counter: Counter, key: string, grant: LeaseGrant, clock: LogicalClock): void {
+  lend(counter: LentCounter, key: string, grant: LeaseGrant, clock: LogicalClock): void {
     const { limit, state } = counter;
     const { logicalMs } = clock;
     const { number, units, unitsPerMs, capacity, lifeMs } = grant;
@@ -183,7 +188,7 @@ export class LeaseBook {
   }
 
   /** Lets time pass for the bucket, while the same parts are lent. A bucket's state is the instant at which it would be full. */
-  #pass(counter: Counter, nowMs: number): void {
+  #pass(counter: LentCounter, nowMs: number): void {
     const passedMs = nowMs - this.#settledAtMs;
     if (passedMs <= 0) return;
     const { limit, state } = counter;
@@ -198,7 +203,7 @@ export class LeaseBook {
   }
 
   /** What was lent of the brim cannot be in the bucket. Under a lowered limit more may be lent than there is, and then it is empty. */
-  #keepBrim(counter: Counter, nowMs: number): void {
+  #keepBrim(counter: LentCounter, nowMs: number): void {
     const { limit, state } = counter;
     if (!isLentBucket(limit) || this.isEmpty) return;
     const unitMs = unitMsOf(limit);
@@ -283,6 +288,6 @@ function unitMsOf({ windowMs, quota }: Limit): number {
   return windowMs / quota;
 }
 
-function fullAtMsOf(state: Counter['state']): number {
+function fullAtMsOf(state: CounterState | undefined): number {
   return typeof state === 'number' ? state / 1_000 : Number.NEGATIVE_INFINITY;
 }

@@ -4,10 +4,10 @@
  * One lease covers all the enforced counters of a question, so its terms are the narrowest that any of them allows, and each of them
  * lends exactly that.
  */
-import { available, charge, decide } from '../core/algorithms.ts';
+import { available, charge, decide, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { capacity, type Limit } from '../core/decision.ts';
-import { type Counter, nowMsFor } from './counters.ts';
+import type { Counter } from './counters.ts';
 import { type LeaseGrant, type LeaseReport, NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import { isLendable, type LeaseTerms, leaseTerms } from './lease-terms.ts';

@@ -6,13 +6,13 @@
  * it is told bears an id and is done at most once. Nothing here waits: a message goes in, a reply comes out, and what is to be
  * stored is asked for afterwards (`engine/write-behind`).
  */
-import { available, type CounterState, decide, giveBack } from '../core/algorithms.ts';
+import { available, type CounterState, decide, giveBack, nowMsFor } from '../core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
 import { RETRY_GUESS_MS } from '../core/concurrency.ts';
 import { capacity, countsSlots, type Decision } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { AfterTheFact } from './after-the-fact.ts';
-import { type Counter, Counters, nowMsFor, restInMs } from './counters.ts';
+import { type Counter, Counters, restInMs } from './counters.ts';
 import { Demand } from './demand.ts';
 import { LeaseBook, type StoredLease } from './lease-book.ts';
 import { Ledger, type Recent } from './ledger.ts';

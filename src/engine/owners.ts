@@ -63,11 +63,12 @@ export interface Remembered {
   readonly retryAfterMs: number;
 }
 
-/** One owner's part in a request; `result` is there once `done` has settled. */
+/** One owner's part in a request; `result` is there once it has answered, or been decided without. */
 export interface Asked {
   readonly group: Group;
-  done: Promise<GroupResult>;
   result: GroupResult | undefined;
+  /** Absent where nobody had to be asked. */
+  readonly done?: Promise<GroupResult>;
 }
 
 /** An answer that nobody waited for any more. */

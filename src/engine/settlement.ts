@@ -148,9 +148,9 @@ export class Settlement {
   }
 
   /** Waits for what the owner did, however late, and has it taken back if it charged. */
-  async #takeBack({ group, done }: Asked, ask: Ask): Promise<void> {
-    const result = await done;
-    if (result.kind === 'remembered' || result.kind === 'dry') return;
+  async #takeBack({ group, result: early, done }: Asked, ask: Ask): Promise<void> {
+    const result = early ?? (await done);
+    if (result === undefined || result.kind === 'remembered' || result.kind === 'dry') return;
     if (result.kind === 'leased') {
       this.#owners.leases.giveBack(group, ask.cost, result.takenMs);
       return;

@@ -4,8 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { available } from '../../src/core/algorithms.ts';
-import { nowMsFor } from '../../src/engine/counters.ts';
+import { available, nowMsFor } from '../../src/core/algorithms.ts';
 import { HeldLease, NO_LEASE } from '../../src/engine/lease.ts';
 import type { OwnerReply, Question } from '../../src/engine/messages.ts';
 import { Owner } from '../../src/engine/owner.ts';
