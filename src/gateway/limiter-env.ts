@@ -1,7 +1,7 @@
 /** What the middleware needs of the Worker that mounts it, and what it leaves in a request's context. */
 export interface LimiterBindings {
   readonly OWNER: DurableObjectNamespace;
-  /** `"true"`: responses carry `Server-Timing` with what decided and how long it took. */
+  /** `"true"`: responses carry `Server-Timing` with what decided and how long that was waited for. */
   readonly SERVER_TIMING?: string;
 }
 

@@ -41,10 +41,14 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
     context.set('limitedDomains', [...passed, domain]);
     const limiter = limiterOf(context.env.OWNER);
     const decision = decide(context, limiter, snapshot, options);
-    // The clock is asked where there was something to wait for only: reading it costs more than a decision.
-    const askedMs = decision instanceof Promise ? performance.now() : 0;
-    const decided = decision instanceof Promise ? await decision : decision;
-    const decidedInMs = decision instanceof Promise ? performance.now() - askedMs : 0;
+    let decided: Decided;
+    let decidedInMs = 0;
+    if (decision instanceof Promise) {
+      // The clock is dear to read, so it is asked only where there is something to wait for.
+      const startedMs = performance.now();
+      decided = await decision;
+      decidedInMs = performance.now() - startedMs;
+    } else decided = decision;
     if (decided.verdict.outcome === 'allowed') {
       if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
       const { stay } = decided.verdict;
@@ -116,9 +120,9 @@ interface Description {
 function refuse<E extends LimiterEnv>(context: Context<E>, description: Description): Response {
   const { decided, snapshot } = description;
   const { headers: mode, corsOrigins: origins } = snapshot.ruleset;
-  const fields = [fieldsOf(description), readableBy(context.req.raw, { origins, mode })];
   return refusal(decided.verdict, reasonOf(decided), [
-    ...fields,
+    fieldsOf(description),
+    readableBy(context.req.raw, { origins, mode }),
     { 'Server-Timing': timingOf(context, description) },
   ]);
 }
