@@ -114,7 +114,7 @@ class Simulation implements Stage {
     const asked = this.#interference.beforeGate?.(request, host.holder) ?? request;
     host.decide(asked, (verdict) => {
       this.#decided(chapter, arrival, { request, verdict });
-      if (verdict.outcome === 'allowed')
+      if (verdict.stay !== undefined)
         this.world.time.after(lastsMs, () => this.#end(chapter, host, { request, verdict }));
     });
   }

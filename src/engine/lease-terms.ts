@@ -3,7 +3,8 @@
  *
  * A lease has a part of the counter's rate, as large as the holder's part of the demand, and room for the units that arrive together.
  * So in steady state a holder lives on its rate, asks a few times a second at most, and the owner's own bucket is there for
- * newcomers and for whoever runs short. All parts of the rate add up to at most the rate, and while there is plenty all rooms leave the owner at least half.
+ * newcomers and for whoever runs short. All parts of the rate add up to at most the rate, and while there is plenty all rooms leave the
+ * owner at least half.
  *
  * When demand exceeds the rate and what is left will not do for the next slice of time, all of it is shared out by demand: the terms are
  * then *scarce*, and a holder that runs dry denies by itself until its next renewal, instead of asking in vain.

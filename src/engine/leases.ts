@@ -21,8 +21,8 @@ import { Meter } from './meter.ts';
 const AUTO_UNITS_PER_SECOND = 34;
 
 /**
- * A limit as high as this is there for a key that is hot, so every question asks for a lease, and the owner says whether one pays: of a cold
- * key, each isolate would otherwise have to ask twice, and each of a hundred waits for all the others.
+ * A limit as high as this is there for a key that is hot, so the first question asks for a lease: of a cold key, each isolate would
+ * otherwise have to ask twice, and each of a hundred waits for all the others.
  */
 const HIGH_LIMIT_PER_SECOND = 1_000;
 
