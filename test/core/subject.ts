@@ -12,9 +12,9 @@ import {
   type CounterState,
   carryOver,
   charge,
-  clockOf,
   decide,
   giveBack,
+  nowMsFor,
   used,
 } from '../../src/core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../../src/core/clock.ts';
@@ -47,7 +47,7 @@ export class Subject {
   }
 
   get nowMs(): number {
-    return clockOf(this.limit) === 'raw' ? this.clock.rawMs : this.clock.logicalMs;
+    return nowMsFor(this.limit, this.clock);
   }
 
   at(sinceEpochMs: number): this {

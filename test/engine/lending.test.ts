@@ -291,6 +291,7 @@ describe('several counters of one question', () => {
     const { lease } = desk.borrow([minute, day], { demand: 5_000 });
     expect(new Pawn().borrow([minute], { demand: 5_000 }).lease!.capacity).toBeGreaterThan(100);
     expect(lease!.capacity).toBeLessThanOrEqual(100);
+    expect(lease!.capacity).toBe(new Pawn().borrow([day], { demand: 5_000 }).lease!.capacity);
     expect(lease!.unitsPerMs).toBeLessThanOrEqual(60_000 / (60 * MINUTE_MS));
     expect(desk.left(minute)).toBe(Math.floor(Math.min(6_000 - lease!.units, 6_000 - lease!.capacity)));
     expect(desk.left(day)).toBe(Math.floor(Math.min(100 - lease!.units, 100 - lease!.capacity)));
