@@ -149,9 +149,10 @@ export class Invariants implements Observer {
   }
 }
 
-/** Nothing in the call but a question whose denial should change nothing: no debt, no give-back, no lease. */
-function isQuestionOnly({ question, debts, giveBacks }: OwnerCall): boolean {
-  return debts === undefined && giveBacks === undefined && question?.lease === undefined;
+/** Nothing in the call but a question whose denial should change nothing: no debt, no give-back, no lease, no word of slots or costs. */
+function isQuestionOnly({ question, debts, giveBacks, slots, corrections }: OwnerCall): boolean {
+  const riders = [debts, giveBacks, slots, corrections, question?.lease];
+  return riders.every((rider) => rider === undefined);
 }
 
 function placeOf(holder: string, { counters }: Question): string {
