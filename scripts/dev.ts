@@ -23,7 +23,11 @@ import { watchCode, watchRules } from './dev/sources.ts';
 import { COMPILE_RULES, readRules } from './rules.ts';
 import { portProblem } from './serve/ports.ts';
 
+/** For trying things out on one's own machine; a deploy has a secret. */
+const DEV_TOKEN = 'dev';
+
 interface Flags {
+  readonly adminToken?: string;
   readonly port: number;
   readonly rules: string;
   readonly origin?: URL;
@@ -45,6 +49,7 @@ await runCommand(async () => {
     compatibilityDate: await compatibilityDate(),
     demoOriginCode: await demoOriginCode(folder),
     stateDir: join(folder, 'state'),
+    adminToken: flags.adminToken ?? process.env.LIMITER_ADMIN_TOKEN ?? DEV_TOKEN,
   });
   try {
     await server.replace({ ruleset });
@@ -85,6 +90,10 @@ function parseFlags(): Flags {
     .option('--port <port>', 'where it listens', parsePort, 8787)
     .option('--rules <file>', 'the rule file', rules)
     .option('--origin <url>', 'what is protected (default: the demo origin)', parseHttpUrl)
+    .option(
+      '--admin-token <token>',
+      `opens the admin API (default: LIMITER_ADMIN_TOKEN, else "${DEV_TOKEN}")`,
+    )
     .parse()
     .opts<Flags>();
 }

@@ -38,6 +38,7 @@ await runCommand(async () => {
     ...flags,
     beside: allBeside(flags),
     ruleset: rules === undefined ? undefined : await readRules(rules),
+    adminToken: flags.adminToken ?? process.env.LIMITER_ADMIN_TOKEN,
   };
   await refuseBadPlaces(options);
   try {
@@ -86,8 +87,17 @@ function parseFlags(): Flags {
     )
     .option('--state <folder>', 'durable storage (default: a temporary folder, removed at the end)')
     .option(
+      '--admin-token <token>',
+      'opens the admin API below /_limiter/ (default: LIMITER_ADMIN_TOKEN, else no API)',
+    )
+    .option(
+      '--record <file>',
+      'append each decided request as a JSON line, keys as hashes: for `limiter replay`',
+    )
+    .option('--bare', 'without control plane and telemetry: what a bench compares with')
+    .option(
       '--faults <port>',
-      'a test control: PUT /owner {"mode":"ok"|"down"|"slow","delayMs":N}, GET and DELETE /counts',
+      'a test control: PUT /owner {"mode":"ok"|"down"|"slow","delayMs":N}, PUT /control {"mode":M}, GET and DELETE /counts',
       parsePort,
     )
     .option('--quiet', 'no logs')

@@ -1,28 +1,64 @@
 /**
- * The Worker: what Cloudflare calls, and what other Workers may import.
+ * The Worker: what Cloudflare calls, and what other Workers may call or import.
  */
 
+import { WorkerEntrypoint } from 'cloudflare:workers';
+import { adminApi } from './admin/api.ts';
+import { check } from './admin/check.ts';
+import { parse } from './admin/input.ts';
+import { ProblemError } from './admin/problems.ts';
+import { type CheckAnswer, checkBody } from './admin/schemas.ts';
+import { type AdminBindings, adminPorts } from './admin-ports.ts';
 import { createGateway, type GatewayBindings } from './gateway/app.ts';
-import { bundledSnapshot, type Snapshot } from './gateway/rules-source.ts';
+import { Isolate } from './gateway/isolate.ts';
 import bundledRuleset from './generated/ruleset.json';
 import type { Ruleset } from './policy/ruleset.ts';
 
+export { ControlPlane } from './objects/control-plane.ts';
 export { LimiterOwner } from './objects/limiter-owner.ts';
+export { MetricsHub } from './objects/metrics-hub.ts';
 
-interface WorkerBindings extends GatewayBindings {
+interface WorkerBindings extends GatewayBindings, AdminBindings {
   /** A compiled ruleset in place of the one that was bundled. */
   readonly BUNDLED_RULES?: Ruleset;
-  /** Spreads invented values over the shared owners; a secret, so that nobody can aim at a neighbour's owner. */
-  readonly OWNER_SEED?: string;
 }
 
-let snapshot: Snapshot | undefined;
+let isolate: Isolate | undefined;
 
-/** The bindings do not change in the life of an isolate, so its first request makes the snapshot. */
-function rules(bindings: GatewayBindings): Snapshot {
-  const { BUNDLED_RULES, OWNER_SEED } = bindings as WorkerBindings;
-  snapshot ??= bundledSnapshot(BUNDLED_RULES ?? (bundledRuleset as unknown as Ruleset), OWNER_SEED);
-  return snapshot;
+/** The bindings do not change in the life of an isolate, so its first request makes it. */
+function isolateOf(bindings: object): Isolate {
+  const own = bindings as WorkerBindings;
+  isolate ??= new Isolate(own, own.BUNDLED_RULES ?? (bundledRuleset as unknown as Ruleset));
+  return isolate;
 }
 
-export default createGateway({ rules }) satisfies ExportedHandler<WorkerBindings>;
+const gateway = createGateway({
+  rules: (bindings) => isolateOf(bindings).snapshot,
+  services: isolateOf,
+  admin: adminApi<GatewayBindings>((bindings) => adminPorts(isolateOf(bindings), bindings as WorkerBindings)),
+});
+
+export default gateway satisfies ExportedHandler<WorkerBindings>;
+
+/** The check API for other Workers: `env.LIMITER.check({ domain, attributes, cost })`. */
+export class Limiter extends WorkerEntrypoint<WorkerBindings> {
+  /** Throws a TypeError for a question that makes no sense; whatever else happens, there is a decision. */
+  async check(question: unknown): Promise<CheckAnswer> {
+    const own = isolateOf(this.env);
+    const ports = adminPorts(own, this.env);
+    const background = (work: Promise<unknown>) => this.ctx.waitUntil(work);
+    try {
+      const body = parse(checkBody, question, 'question');
+      const domain = await ports.domain(body.domain ?? ports.ownDomain);
+      if (domain === undefined) throw new TypeError(`no rules are known for the domain ${body.domain}`);
+      return await check(domain, body, { ports, background });
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      const { errors = [], message } = error.details;
+      const mistakes = errors.map(({ path, message: what }) => `${path.join('.')}: ${what}`);
+      throw new TypeError([message, ...mistakes].join(' '));
+    } finally {
+      own.attend(background);
+    }
+  }
+}

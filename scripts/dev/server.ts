@@ -14,6 +14,8 @@ export interface DevOptions {
   readonly compatibilityDate: string;
   readonly demoOriginCode: string;
   readonly stateDir: string;
+  /** Absent: there is no admin API. */
+  readonly adminToken?: string | undefined;
 }
 
 export interface DevContent {
@@ -85,12 +87,16 @@ function miniflareOptions(options: DevOptions, { code, ruleset }: DevContent): M
           compatibilityDate,
           manifest: oneModule(code),
           env: {
-            OWNER: { type: 'durable-object', worker: 'limiter', exportName: 'LimiterOwner' },
+            ...objectBindings(),
+            REFRESH_SECONDS: { type: 'text', value: '1' },
+            ...(options.adminToken === undefined
+              ? {}
+              : { ADMIN_TOKEN: { type: 'text', value: options.adminToken } as const }),
             SERVER_TIMING: { type: 'text', value: 'true' },
             BUNDLED_RULES: { type: 'json', value: JSON.parse(JSON.stringify(ruleset)) },
             ...originBinding,
           },
-          exports: { LimiterOwner: { type: 'durable-object', storage: 'sqlite' } },
+          exports: objectExports(),
         },
         // Here the client says who it is, so that one machine can play many callers.
         dev: { stripCfConnectingIp: false },
@@ -98,6 +104,22 @@ function miniflareOptions(options: DevOptions, { code, ruleset }: DevContent): M
       { config: { name: 'demo-origin', compatibilityDate, manifest: oneModule(options.demoOriginCode) } },
     ],
   };
+}
+
+const OBJECTS = { OWNER: 'LimiterOwner', CONTROL: 'ControlPlane', METRICS: 'MetricsHub' };
+
+function objectBindings() {
+  const bindings = Object.entries(OBJECTS).map(([name, exportName]) => {
+    return [name, { type: 'durable-object', worker: 'limiter', exportName }] as const;
+  });
+  return Object.fromEntries(bindings);
+}
+
+function objectExports() {
+  const classes = Object.values(OBJECTS).map((name) => {
+    return [name, { type: 'durable-object', storage: 'sqlite' }] as const;
+  });
+  return Object.fromEntries(classes);
 }
 
 function oneModule(contents: string) {

@@ -7,6 +7,7 @@
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
+import { callerAttributes } from '../../src/policy/caller.ts';
 import { type Explanation, explain, type PolicyExplanation } from '../../src/policy/explain.ts';
 import { type Facts, Matcher } from '../../src/policy/match.ts';
 import { normalisePath } from '../../src/policy/route-pattern.ts';
@@ -128,20 +129,12 @@ function factsOf(ruleset: Ruleset, given: ReadonlyMap<string, string>): Facts {
   return {
     attributes: {
       remote_address: SAMPLE_ADDRESS,
-      ...resolveCaller(ruleset, apiKey),
+      ...callerAttributes(apiKey === undefined ? undefined : sha256(apiKey), ruleset.identity),
       ...attributes,
     },
     path: asked === undefined ? undefined : normalisePath(asked),
     method,
   };
-}
-
-function resolveCaller(ruleset: Ruleset, apiKey: string | undefined): Readonly<Record<string, string>> {
-  const { keys, defaults, unknownKeys } = ruleset.identity;
-  if (apiKey === undefined) return defaults;
-  const hash = sha256(apiKey);
-  if (Object.hasOwn(keys, hash)) return { ...keys[hash], api_key: hash };
-  return unknownKeys === 'subject' ? { ...defaults, api_key: hash } : defaults;
 }
 
 function refuseUnknown(ruleset: Ruleset, names: readonly string[]): void {

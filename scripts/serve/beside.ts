@@ -75,7 +75,7 @@ function objectsWorkers(beside: readonly Beside[]): Iterable<WorkerConfig> {
       name: objectsService(objectClass),
       modules: [module],
       bindings: [],
-      objectClass,
+      objectClasses: [objectClass],
     });
   }
   return workers.values();

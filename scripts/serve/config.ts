@@ -18,6 +18,12 @@ export interface ServeConfig {
   readonly ownRules: boolean;
   /** Where the objects' storage is kept; absolute. */
   readonly stateDir: string;
+  /** Absent: there is no admin API. */
+  readonly adminToken?: string | undefined;
+  /** Where decided requests are sent to, as `127.0.0.1:PORT`. */
+  readonly recorder?: string | undefined;
+  /** Without control plane and telemetry, to measure what they cost. */
+  readonly bare: boolean;
 }
 
 /**
@@ -41,8 +47,8 @@ export interface WorkerConfig {
   /** The first is the main module. */
   readonly modules: readonly (keyof typeof MODULES)[];
   readonly bindings: readonly string[];
-  /** The one class of objects that the Worker holds, if any. */
-  readonly objectClass?: string;
+  /** The classes of objects that the Worker holds. */
+  readonly objectClasses?: readonly string[];
 }
 
 interface SocketConfig {
@@ -57,7 +63,11 @@ export function workerdConfig(config: ServeConfig): string {
     ...besideWorkers(config.beside, originBindings(config)),
     ...faultWorkers(config),
   ];
+  const { recorder } = config;
   const services = [
+    ...(recorder === undefined
+      ? []
+      : [`(name = "recorder", external = (address = ${text(recorder)}, http = ()))`]),
     ...workers.map((worker) => workerService(worker, config.compatibilityDate)),
     `(name = "state", disk = (path = ${text(config.stateDir)}, writable = true))`,
     // A self-hosted origin usually stands on a private address, which workerd refuses unless told otherwise.
@@ -78,23 +88,34 @@ function limiterWorkers(config: ServeConfig): WorkerConfig[] {
   const shared = [
     ...originBindings(config),
     '(name = "SERVER_TIMING", text = "true")',
+    '(name = "REFRESH_SECONDS", text = "1")',
+    ...(config.adminToken === undefined ? [] : [`(name = "ADMIN_TOKEN", text = ${text(config.adminToken)})`]),
+    ...(config.recorder === undefined ? [] : ['(name = "RECORDER", service = "recorder")']),
     ...(config.ownRules ? ['(name = "BUNDLED_RULES", json = embed "rules.json")'] : []),
   ];
   const gateways = config.gatewayPorts.map((_, index) => ({
     name: gatewayName(index),
     modules: faults ? (['fault-gateway', 'limiter'] as const) : (['limiter'] as const),
-    bindings: [
-      '(name = "OWNER", durableObjectNamespace = (className = "LimiterOwner", serviceName = "owner"))',
-      ...shared,
-    ],
+    bindings: [...objectBindings(config, ', serviceName = "owner"'), ...shared],
   }));
   const owner = {
     name: 'owner',
     modules: faults ? (['fault-owner', 'limiter'] as const) : (['limiter'] as const),
-    bindings: ['(name = "OWNER", durableObjectNamespace = "LimiterOwner")', ...shared],
-    objectClass: 'LimiterOwner',
+    bindings: [...objectBindings(config, ''), ...shared],
+    objectClasses: Object.values(OBJECTS),
   };
   return [...gateways, owner];
+}
+
+/** The objects by their bindings. They all live in one service. */
+const OBJECTS = { OWNER: 'LimiterOwner', CONTROL: 'ControlPlane', METRICS: 'MetricsHub' };
+
+function objectBindings({ bare }: ServeConfig, where: string): string[] {
+  const bound = Object.entries(OBJECTS).filter(([name]) => !bare || name === 'OWNER');
+  return bound.map(
+    ([name, className]) =>
+      `(name = "${name}", durableObjectNamespace = (className = "${className}"${where}))`,
+  );
 }
 
 function originWorkers(config: ServeConfig): WorkerConfig[] {
@@ -131,11 +152,15 @@ function gatewayName(index: number): string {
 }
 
 function workerService(worker: WorkerConfig, compatibilityDate: string): string {
+  const { objectClasses = [] } = worker;
+  const namespaces = objectClasses.map(
+    (name) => `(className = "${name}", uniqueKey = "${name}", enableSql = true)`,
+  );
   const objects =
-    worker.objectClass === undefined
+    objectClasses.length === 0
       ? ''
       : `,
-      durableObjectNamespaces = [(className = "${worker.objectClass}", uniqueKey = "${worker.objectClass}", enableSql = true)],
+      durableObjectNamespaces = ${list(namespaces)},
       durableObjectStorage = (localDisk = "state")`;
   return `(name = "${worker.name}", worker = (
       compatibilityDate = "${compatibilityDate}",

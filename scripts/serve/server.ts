@@ -17,6 +17,8 @@ import {
 } from '../bundle.ts';
 import type { Beside } from './beside.ts';
 import { type ServeConfig, workerdConfig } from './config.ts';
+import { keepAwake } from './heartbeat.ts';
+import { startRecorder } from './recorder.ts';
 import { startWorkerd, type Workerd } from './workerd.ts';
 
 /** All of them, needed or not: they build in a few milliseconds, and the configuration picks. */
@@ -40,6 +42,11 @@ export interface ServerOptions {
   readonly faults?: number | undefined;
   /** Absent: durable storage lives and dies with the server. */
   readonly state?: string | undefined;
+  readonly adminToken?: string | undefined;
+  /** A file that decided requests are appended to. */
+  readonly record?: string | undefined;
+  /** Without control plane and telemetry, to measure what they cost. */
+  readonly bare?: boolean;
 }
 
 /** Every port that a server with these options listens on. */
@@ -62,10 +69,15 @@ export interface ServerHooks {
 /** Resolves when every port answers; then `ended` settles when the server is gone and its folder removed. */
 export async function startServer(options: ServerOptions, { signal, onLog }: ServerHooks): Promise<Workerd> {
   const folder = await mkdtemp(join(tmpdir(), 'edge-limiter-serve-'));
-  const clean = () => rm(folder, { recursive: true, force: true });
+  const recorder = options.record === undefined ? undefined : await startRecorder(options.record);
+  const clean = async () => {
+    await recorder?.close();
+    await rm(folder, { recursive: true, force: true });
+  };
   try {
-    const configPath = await writeConfig(options, { folder, signal });
+    const configPath = await writeConfig(options, { folder, signal, recorder: recorder?.address });
     const workerd = await startWorkerd({ configPath, sockets: portsOf(options).length, signal, onLog });
+    keepAwake(gatewayPorts(options), workerd.ended);
     return { ended: workerd.ended.finally(clean) };
   } catch (error) {
     await clean();
@@ -76,9 +88,10 @@ export async function startServer(options: ServerOptions, { signal, onLog }: Ser
 interface Workplace {
   readonly folder: string;
   readonly signal: AbortSignal;
+  readonly recorder: string | undefined;
 }
 
-async function writeConfig(options: ServerOptions, { folder, signal }: Workplace): Promise<string> {
+async function writeConfig(options: ServerOptions, { folder, signal, recorder }: Workplace): Promise<string> {
   const stateDir = resolve(options.state ?? join(folder, 'state'));
   const configPath = join(folder, 'config.capnp');
   const config: ServeConfig = {
@@ -89,6 +102,9 @@ async function writeConfig(options: ServerOptions, { folder, signal }: Workplace
     faultsPort: options.faults,
     ownRules: options.ruleset !== undefined,
     stateDir,
+    adminToken: options.adminToken,
+    recorder,
+    bare: options.bare === true,
   };
   buildHelpers(HELPERS, folder);
   buildPeers(

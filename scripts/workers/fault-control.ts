@@ -1,4 +1,4 @@
-/** The test control of `serve --faults`: one address for the owners' outage and for the counts of all gateways. */
+/** The test control of `serve --faults`: one address for the owners' outage, the control plane's, and for the counts of all gateways. */
 
 type ControlEnv = Record<string, Fetcher> & { readonly OWNER_FAULTS: Fetcher };
 
@@ -7,10 +7,11 @@ const ANY_URL = 'http://control/';
 export default {
   fetch(request: Request, env: ControlEnv): Promise<Response> | Response {
     const { pathname } = new URL(request.url);
-    if (pathname === '/owner' && request.method === 'PUT') return env.OWNER_FAULTS.fetch(request);
+    if (/^\/(owner|control)$/.test(pathname) && request.method === 'PUT')
+      return env.OWNER_FAULTS.fetch(request);
     if (pathname === '/counts' && /^(GET|DELETE)$/.test(request.method)) return totals(request.method, env);
     return Response.json(
-      { error: 'PUT /owner, GET /counts and DELETE /counts are all there is' },
+      { error: 'PUT /owner, PUT /control, GET /counts and DELETE /counts are all there is' },
       { status: 404 },
     );
   },

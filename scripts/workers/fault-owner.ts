@@ -5,7 +5,9 @@
  * time it takes effect, which is what a real slow owner does too. The switch and the count are the isolate's, so they cover
  * every object in it.
  */
-import { LimiterOwner as ProductionOwner } from '../../src/index.ts';
+import { ControlPlane as ProductionControl, LimiterOwner as ProductionOwner } from '../../src/index.ts';
+
+export { MetricsHub } from '../../src/index.ts';
 
 type Fault = { readonly mode: 'ok' | 'down' } | { readonly mode: 'slow'; readonly delayMs: number };
 type Call = ProductionOwner['call'];
@@ -15,6 +17,42 @@ const DELAY_MS_MAX = 60_000;
 
 let fault: Fault = { mode: 'ok' };
 let ownerCalls = 0;
+
+/** What the control plane offers isolates in place of what is in force. */
+const CONTROL_MODES = ['ok', 'down', 'slow', 'empty', 'corrupt', 'older', 'other_domain'] as const;
+type ControlMode = (typeof CONTROL_MODES)[number];
+
+let controlMode: ControlMode = 'ok';
+
+/** The production control plane, as a source of rules that can be spoilt. What operators do goes on undisturbed. */
+export class ControlPlane extends ProductionControl {
+  override async head(domain: string): Promise<string> {
+    const head = await super.head(domain);
+    switch (controlMode) {
+      case 'ok':
+        return head;
+      case 'down':
+        throw new Error('Network connection lost.');
+      case 'slow':
+        await scheduler.wait(DELAY_MS_MAX);
+        return head;
+      case 'empty':
+        return '';
+      case 'corrupt':
+        return head.slice(0, head.length / 2);
+      case 'older':
+        return JSON.stringify({ ...JSON.parse(head), activation: 0 });
+      case 'other_domain':
+        return JSON.stringify({ ...JSON.parse(head), domain: 'another' });
+    }
+  }
+
+  override async key(hash: string): Promise<string | null> {
+    if (controlMode === 'down') throw new Error('Network connection lost.');
+    if (controlMode === 'slow') await scheduler.wait(DELAY_MS_MAX);
+    return super.key(hash);
+  }
+}
 
 export class LimiterOwner extends ProductionOwner {
   override async call(...args: Parameters<Call>): Promise<Awaited<ReturnType<Call>>> {
@@ -27,6 +65,8 @@ export class LimiterOwner extends ProductionOwner {
 
 export default {
   async fetch(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/control') return setControl(await request.json().catch(() => undefined));
     switch (request.method) {
       case 'PUT':
         return setFault(await request.json().catch(() => undefined));
@@ -46,6 +86,17 @@ function setFault(wanted: unknown): Response {
   }
   fault = parsed;
   return Response.json(fault);
+}
+
+function setControl(wanted: unknown): Response {
+  const mode = (wanted as { mode?: unknown } | null | undefined)?.mode;
+  const known = CONTROL_MODES.find((each) => each === mode);
+  if (known === undefined) {
+    const error = `the body is {"mode":M}, M being one of ${CONTROL_MODES.join(', ')}`;
+    return Response.json({ error }, { status: 400 });
+  }
+  controlMode = known;
+  return Response.json({ mode: known });
 }
 
 function parseFault(wanted: unknown): Fault | undefined {

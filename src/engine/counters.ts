@@ -45,6 +45,10 @@ export class Counters {
     return this.#byId.values();
   }
 
+  get(id: string): Counter | undefined {
+    return this.#byId.get(id);
+  }
+
   restore(counter: Counter): void {
     this.#byId.set(counter.id, counter);
   }

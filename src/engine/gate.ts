@@ -19,7 +19,14 @@ import type { Background, Ports } from './ports.ts';
 import { merge, othersDenied, Reports, reportOn } from './reports.ts';
 import { Settlement } from './settlement.ts';
 import { type House, needsStay, Stay } from './stay.ts';
-import { type GateRequest, type PolicyReport, type Verdict, verdictOf, worstOutcome } from './verdict.ts';
+import {
+  type GateRequest,
+  type PolicyReport,
+  refusedByClamp,
+  type Verdict,
+  verdictOf,
+  worstOutcome,
+} from './verdict.ts';
 
 export interface GateOptions {
   /** Names this isolate to owners: random, so that no two ever share it. */
@@ -69,8 +76,20 @@ export class Gate {
     }
   }
 
+  /** Owners that are not asked at present, since they did not answer. */
+  get silentOwners(): number {
+    return this.#owners.silent;
+  }
+
+  /** These counters are not what they were: what is remembered of them is void. */
+  forget(counterIds: readonly string[]): void {
+    for (const counterId of counterIds) this.#owners.denyMemory.forget(counterId);
+  }
+
   #decide(request: GateRequest, background: Background): Verdict | Promise<Verdict> {
     this.#adopt(request.version);
+    if (request.denyUntilMs !== undefined)
+      return refusedByClamp(Math.max(1, request.denyUntilMs - this.#ports.nowMs()));
     const { local, owned: winners } = divide(request.enforced);
     const localReports =
       local.length === 0 ? NO_REPORTS : this.#local.take(local, request.cost, this.#nowMs());
@@ -97,8 +116,9 @@ export class Gate {
     }
     owned.stay?.addLocal(local);
     if (shadow.length === 0) return withStay(verdict, owned.stay);
-    const shadowDenied = this.#local.takeShadow(divide(shadow).local, cost, this.#nowMs());
-    return withStay({ ...verdict, shadowDenied: [...verdict.shadowDenied, ...shadowDenied] }, owned.stay);
+    const denied = this.#local.takeShadow(divide(shadow).local, cost, this.#nowMs());
+    const shadowDenied = [...verdict.shadowDenied, ...this.#noteShadowDenied(denied)];
+    return withStay({ ...verdict, shadowDenied }, owned.stay);
   }
 
   #localStay(request: GateRequest, local: readonly Winner[], background: Background): Stay | undefined {
@@ -201,7 +221,12 @@ export class Gate {
       if (result?.kind !== 'answered') return [];
       return group.shadow.filter((winner) => reportOn(winner, result.answer)?.decision.outcome !== 'allowed');
     });
+    return this.#noteShadowDenied(denied);
+  }
+
+  #noteShadowDenied(denied: readonly Winner[]): readonly string[] {
     if (denied.length > 0) this.#ports.count('shadow_denied', denied.length);
+    for (const winner of denied) this.#ports.shadowDenied?.(winner);
     return denied.map(({ rule }) => rule.policy);
   }
 

@@ -5,7 +5,7 @@
  * that asked can settle it in the background: a charge nobody waited for must be taken back, or kept in place of a debt.
  */
 import type { OwnerRef } from '../policy/counter.ts';
-import type { Version } from '../policy/ruleset.ts';
+import { isNewer, type Version } from '../policy/ruleset.ts';
 import type { Advice, Change, FleetBreaker } from './breaker.ts';
 import type { Known } from './known.ts';
 import {
@@ -126,6 +126,8 @@ export class Inquiries {
       const reply = await this.#attempt(owner, call);
       const nowMs = this.#nowMs();
       link.answeredAfter(nowMs - sentMs);
+      this.#ports.answered?.(nowMs - sentMs);
+      if (reply.clamps !== undefined || isNewer(reply.version, message.version)) this.#ports.heard?.(reply);
       link.debts.acknowledged(debts);
       for (const { counterId, units } of debts) this.#known.charged(counterId, units);
       link.voids.acknowledged(giveBacks, reply.incarnation);

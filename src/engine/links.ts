@@ -23,6 +23,13 @@ export class Links {
     });
   }
 
+  /** How many have an open breaker. */
+  get silent(): number {
+    let open = 0;
+    for (const { breaker } of this.#links.values()) if (!breaker.isClosed) open += 1;
+    return open;
+  }
+
   to(owner: OwnerRef): OwnerLink {
     const known = this.#links.touch(owner.name);
     if (known !== undefined) return known;

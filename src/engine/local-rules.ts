@@ -27,13 +27,12 @@ export class LocalRules {
     }));
   }
 
-  /** Shadow rules: charged where they would have admitted. Answers the policies that would have denied. */
-  takeShadow(winners: readonly Winner[], cost: number, nowMs: number): readonly string[] {
-    const denying = winners.filter((winner) => {
+  /** Shadow rules: charged where they would have admitted. Answers those that would have denied. */
+  takeShadow(winners: readonly Winner[], cost: number, nowMs: number): readonly Winner[] {
+    return winners.filter((winner) => {
       const [report] = takeAll(this.#table, [bucketOf(winner)], cost, nowMs);
       return report?.outcome !== 'allowed';
     });
-    return denying.map(({ rule }) => rule.policy);
   }
 
   /** The request was denied elsewhere, so it costs nothing here. */

@@ -7,6 +7,7 @@
  */
 import type { LogicalClock } from '../core/clock.ts';
 import type { Decision, Limit } from '../core/decision.ts';
+import type { Clamp } from '../policy/clamp.ts';
 import type { Version } from '../policy/ruleset.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
 
@@ -24,6 +25,12 @@ export interface OwnerCall {
   readonly giveBacks?: readonly string[];
   readonly corrections?: readonly Correction[];
   readonly slots?: readonly SlotNotice[];
+  /** What operators have decided about callers whose counters this owner holds. */
+  readonly clamps?: readonly Clamp[];
+  /** Counters that an operator wants to see; nothing is charged, and nobody counts as asking for them. */
+  readonly inspect?: readonly CounterRef[];
+  /** Ids of counters to be set back to full. */
+  readonly reset?: readonly string[];
 }
 
 export interface Question {
@@ -85,8 +92,9 @@ export interface OwnerReply {
   /** The newest ruleset that the owner has seen. */
   readonly version: Version;
   readonly answer?: Answer;
-  /** An emergency override of this caller, when there is one. */
-  readonly clamp?: Clamp;
+  /** What is in force, or was lifted lately, about the callers of the question. */
+  readonly clamps?: readonly Clamp[];
+  readonly inspected?: readonly CounterReport[];
 }
 
 /** The question's outcome over all enforced counters: the worst of theirs. It charged exactly when `allowed` and cost > 0. */
@@ -114,12 +122,6 @@ export interface CounterReport {
   readonly activeHolders: number;
   /** The asking isolate's part of the counter's demand, 0 to 1. */
   readonly share: number;
-}
-
-export interface Clamp {
-  readonly action: 'deny' | 'limit' | 'unlimited';
-  readonly limit?: Limit;
-  readonly untilMs: number;
 }
 
 /** Whether a message of this format can be read: one's own, the one before and the one after. */

@@ -6,25 +6,30 @@
  * it is told bears an id and is done at most once. Nothing here waits: a message goes in, a reply comes out, and what is to be
  * stored is asked for afterwards (`engine/write-behind`).
  */
-import { available, type CounterState, decide, giveBack, nowMsFor } from '../core/algorithms.ts';
+import { charge, decide, giveBack, nowMsFor } from '../core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
-import { RETRY_GUESS_MS } from '../core/concurrency.ts';
-import { capacity, countsSlots, type Decision } from '../core/decision.ts';
+import { ALLOWED, capacity, type Decision } from '../core/decision.ts';
+import type { Clamp } from '../policy/clamp.ts';
+import { encodePairs } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { AfterTheFact } from './after-the-fact.ts';
+import { report } from './counter-report.ts';
 import { type Counter, Counters, restInMs } from './counters.ts';
 import { Demand } from './demand.ts';
-import { LeaseBook, type StoredLease } from './lease-book.ts';
+import { LeaseBook } from './lease-book.ts';
 import { Ledger, type Recent } from './ledger.ts';
 import { type Borrowing, believable, chargeShadow, hearOfLease, lend } from './lending.ts';
 import {
   type Answer,
+  type CounterRef,
   type CounterReport,
   MESSAGE_FORMAT,
   type OwnerCall,
   type OwnerReply,
   type Question,
 } from './messages.ts';
+import { type Override, Oversight, saidOfAsked, settledBy } from './oversight.ts';
+import type { StoredOwner } from './write-behind.ts';
 
 /**
  * The runtime repeats a call for up to about ten seconds, and a give-back follows its answer at once: 15 seconds cover both. An object
@@ -46,24 +51,6 @@ interface Answered {
   readonly charges: readonly Charge[];
 }
 
-/** What the owner is made from after an eviction; all of it was written together. */
-export interface StoredOwner {
-  readonly clock: LogicalClock;
-  readonly version: Version;
-  readonly counters: readonly StoredCounter[];
-  /** Debts and corrections made lately, in order of time: what they did was stored, so a repeated one must find its id. */
-  readonly debts: readonly Recent[];
-}
-
-export interface StoredCounter {
-  readonly id: string;
-  readonly limit: Counter['limit'];
-  readonly state: CounterState | undefined;
-  readonly version: Version;
-  /** Holders go on spending what was lent before an eviction. */
-  readonly lent?: StoredLease | undefined;
-}
-
 export interface OwnerOptions {
   readonly incarnation: string;
   readonly countersMax: number;
@@ -77,6 +64,7 @@ export class Owner {
   readonly #counters: Counters;
   readonly #questions = new Ledger<Answered>(QUESTIONS);
   readonly #afterTheFact: AfterTheFact;
+  readonly #oversight: Oversight;
   #clock: LogicalClock;
   #version: Version;
   #grants = 0;
@@ -91,6 +79,7 @@ export class Owner {
       const book = lent && new LeaseBook(this.#clock.logicalMs, lent);
       this.#counters.restore({ ...counter, demand: new Demand(), lent: book });
     }
+    this.#oversight = new Oversight(stored?.clamps ?? []);
     // What was written before the raw clock stepped back, and not since, may still lie in its future.
     this.#counters.stepBack(this.#clock);
     this.#afterTheFact = new AfterTheFact(
@@ -120,31 +109,71 @@ export class Owner {
     return this.#afterTheFact.recent(this.#clock.logicalMs);
   }
 
+  clamps(): IterableIterator<Clamp> {
+    return this.#oversight.clamps();
+  }
+
   /** Reads, decides and changes in one go. */
   handle(call: OwnerCall, rawMs: number): OwnerReply {
     const clock = this.#now(rawMs);
     if (isNewer(call.version, this.#version)) this.#version = call.version;
     for (const id of call.giveBacks ?? []) this.#giveBack(id, clock);
     this.#afterTheFact.take(call, clock);
-    const reply = { format: MESSAGE_FORMAT, incarnation: this.#options.incarnation, version: this.#version };
-    return call.question === undefined
-      ? reply
-      : { ...reply, answer: this.#answer(call.question, call, clock) };
+    this.#oversee(call, clock);
+    const { question, inspect } = call;
+    const override = question && this.#oversight.of(question, clock.rawMs);
+    return {
+      format: MESSAGE_FORMAT,
+      incarnation: this.#options.incarnation,
+      version: this.#version,
+      ...(question && override && { answer: this.#answer(question, override, call, clock) }),
+      ...(override !== undefined && override.told.length > 0 && { clamps: override.told }),
+      ...(inspect && { inspected: inspect.map((named) => this.#inspect(named, call.holder, clock)) }),
+    };
   }
 
   /** Drops what is at rest; each dropped counter is reported as changed, so that its stored form goes too. */
   sweep(rawMs: number): void {
     const clock = this.#now(rawMs);
     for (const counter of this.#counters.sweep(clock)) this.#changed(counter, clock);
+    for (const clamp of this.#oversight.sweep(clock.rawMs)) this.#clampChanged(clamp, clock);
   }
 
-  /** How long until no counter and no debt says anything any more; 0 when the owner can be forgotten. */
+  /** How long until no counter, debt or clamp says anything any more; 0 when the owner can be forgotten. */
   restInMs(rawMs: number): number {
     const clock = this.#now(rawMs);
-    return Math.max(this.#counters.restInMs(clock), this.#afterTheFact.restInMs(clock.logicalMs));
+    return Math.max(
+      this.#counters.restInMs(clock),
+      this.#afterTheFact.restInMs(clock.logicalMs),
+      this.#oversight.restInMs(clock.rawMs),
+    );
   }
 
-  #answer(question: Question, call: OwnerCall, clock: LogicalClock): Answer {
+  /** What operators do: clamps that are news, and counters that start anew. What is lent of those stays lent. */
+  #oversee({ clamps, reset }: OwnerCall, clock: LogicalClock): void {
+    for (const clamp of clamps === undefined ? [] : this.#oversight.take(clamps))
+      this.#clampChanged(clamp, clock);
+    for (const id of reset ?? []) {
+      const counter = this.#counters.get(id);
+      if (counter === undefined) continue;
+      const storedRestInMs = restInMs(counter, clock);
+      const { limit, lent } = counter;
+      lent?.settle(counter, clock);
+      const lentUnits = Math.min(capacity(limit), lent?.lentToOthers('').capacity ?? 0);
+      counter.state = charge(limit, undefined, lentUnits, nowMsFor(limit, clock));
+      this.#changed(counter, clock, storedRestInMs);
+    }
+  }
+
+  /** A counter as it stands; one that is not there is full. */
+  #inspect({ id, limit }: CounterRef, holder: string, clock: LogicalClock): CounterReport {
+    const known = this.#counters.get(id);
+    known?.lent?.settle(known, clock);
+    const blank = { id, limit, state: undefined, version: UNDATED, demand: new Demand(), lent: undefined };
+    return report(known ?? blank, ALLOWED, { cost: 0, holder, clock });
+  }
+
+  #answer(question: Question, override: Override, call: OwnerCall, clock: LogicalClock): Answer {
     const before = this.#questions.find(question.id);
     if (before !== undefined && before !== 'taken_back') return before.answer;
     const counters: Asked[] = [];
@@ -155,20 +184,38 @@ export class Owner {
       counter.demand.report(call.holder, unitsPerSecond, clock.logicalMs);
       counters.push({ counter, shadow });
     }
+    const asked = counters.length;
+    for (const { id, limit } of override.added) {
+      const beside = counters.map(({ counter }) => counter);
+      const counter = this.#obtain({ id, limit: limit!, version: call.version }, clock, beside);
+      counters.push({ counter, shadow: false });
+    }
     // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
     const isCharged = before === undefined;
-    const borrowing = isCharged ? this.#borrowingOf(question, call.holder, counters) : undefined;
+    const borrowing = isCharged
+      ? this.#borrowingOf(question, call.holder, counters.slice(0, asked))
+      : undefined;
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
-    const { outcome, decisions, charges } = this.#decide(counters, asking, clock);
+    const settled = settledBy(override, clock.rawMs);
+    const { outcome, decisions, charges } =
+      settled === undefined
+        ? this.#decide(counters, asking, clock)
+        : { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] };
+    const said = saidOfAsked(decisions, asked);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
-    const lease = borrowing && lend({ ...borrowing, isDenied: outcome === 'denied' }, clock);
+    const lease =
+      borrowing && override.mayLend
+        ? lend({ ...borrowing, isDenied: outcome === 'denied' }, clock)
+        : undefined;
     for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
-      counters: counters.map(({ counter }, at) => {
-        const decision = shadowDenied.has(counter) ? SHADOW_DENIED : decisions[at]!;
-        return report(counter, decision, { question, holder: call.holder, clock });
+      counters: said.map((own, at) => {
+        const { counter } = counters[at]!;
+        const decision = shadowDenied.has(counter) ? SHADOW_DENIED : own;
+        const told = report(counter, decision, { cost: question.cost, holder: call.holder, clock });
+        return override.denyUntilMs === undefined ? told : { ...told, remaining: 0 };
       }),
       ...(lease && { lease }),
       ...(question.isEstimate && charges.length > 0 && { chargedAt: clock }),
@@ -206,7 +253,11 @@ export class Owner {
     return denied;
   }
 
-  #decide(counters: readonly Asked[], { id, cost }: Pick<Question, 'id' | 'cost'>, clock: LogicalClock) {
+  #decide(
+    counters: readonly Asked[],
+    { id, cost }: Pick<Question, 'id' | 'cost'>,
+    clock: LogicalClock,
+  ): Decided {
     const steps = counters.map(({ counter: { limit, state } }) =>
       decide(limit, state, cost, nowMsFor(limit, clock), id),
     );
@@ -254,6 +305,10 @@ export class Owner {
     this.#options.onChanged(counter, Math.max(restInMs(counter, clock), storedRestInMs));
   }
 
+  #clampChanged(clamp: Clamp, clock: LogicalClock): void {
+    this.#options.onChanged({ id: encodePairs(clamp.pairs) }, Math.max(0, clamp.untilMs - clock.rawMs));
+  }
+
   #now(rawMs: number): LogicalClock {
     const isStepBack = rawMs < this.#clock.rawMs;
     this.#clock = advance(this.#clock, rawMs);
@@ -275,28 +330,9 @@ function worstOf(decisions: readonly Decision[]): Decision['outcome'] {
   return decisions.some(({ outcome }) => outcome === 'denied') ? 'denied' : 'allowed';
 }
 
-interface Asking {
-  readonly question: Question;
-  readonly holder: string;
-  readonly clock: LogicalClock;
-}
-
-function report(counter: Counter, decision: Decision, { question, holder, clock }: Asking): CounterReport {
-  const { limit, state, demand } = counter;
-  const nowMs = nowMsFor(limit, clock);
-  const again = decide(limit, state, question.cost, nowMs).decision;
-  const left = Math.floor(available(limit, state, nowMs));
-  const restMs = Math.max(0, restInMs(counter, clock));
-  const isSlots = countsSlots(limit);
-  return {
-    id: counter.id,
-    decision,
-    limit,
-    remaining: Math.min(Math.max(left, 0), capacity(limit)),
-    // Slots end with their requests, and nobody knows when: whoever has taken the last must not be believed to have it for long.
-    resetMs: isSlots ? Math.min(restMs, RETRY_GUESS_MS) : restMs,
-    fitsAgainInMs: again.outcome === 'denied' && !isSlots ? again.retryAfterMs : 0,
-    activeHolders: demand.activeHolders,
-    share: demand.share(holder, clock.logicalMs),
-  };
+interface Decided {
+  readonly outcome: Decision['outcome'];
+  /** One for each counter, in their order. */
+  readonly decisions: readonly Decision[];
+  readonly charges: readonly Charge[];
 }

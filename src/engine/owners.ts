@@ -102,6 +102,11 @@ export class Owners {
     this.#links = new Links((event, amount) => ports.count(event, amount));
   }
 
+  /** How many owners are not asked at present, because they did not answer. */
+  get silent(): number {
+    return this.#links.silent;
+  }
+
   link(owner: OwnerRef): OwnerLink {
     return this.#links.to(owner);
   }
@@ -292,6 +297,7 @@ export class Owners {
     const lease = this.leases.accept(group, grant, { incarnation, sentMs, version });
     if (lease === undefined) return false;
     this.#ports.count('lease_granted');
+    if (grant.isScarce) this.#ports.count('lease_hold');
     background(this.#returnUnspent(lease, learning));
     return true;
   }

@@ -1,7 +1,7 @@
 /**
  * What the engine needs of the world. Production, the tests and the simulator differ in these and in nothing else.
  */
-import type { OwnerRef } from '../policy/counter.ts';
+import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { OwnerCall, OwnerReply } from './messages.ts';
 
 export interface Ports {
@@ -17,6 +17,12 @@ export interface Ports {
   count(event: EngineEvent, amount?: number): void;
   /** Something changed that is worth a line. */
   log(line: EngineLog): void;
+  /** A shadow rule would have denied a request; said of each, also after the verdict has fallen. */
+  shadowDenied?(winner: Winner): void;
+  /** An owner took so long to answer. */
+  answered?(tookMs: number): void;
+  /** An owner knows newer rules than the isolate does, or an operator's word about a caller. */
+  heard?(word: Pick<OwnerReply, 'version' | 'clamps'>): void;
 }
 
 export interface Timer {
@@ -34,6 +40,7 @@ export type EngineEvent =
   | 'fallback_decision'
   | 'give_back'
   | 'lease_granted'
+  | 'lease_hold'
   | 'give_back_lost'
   | 'debt_reported'
   | 'debt_lost'

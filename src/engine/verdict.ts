@@ -2,6 +2,7 @@
  * What the gate is asked about a request, and what it answers.
  */
 import type { Decision, Limit } from '../core/decision.ts';
+import { CLAMP_POLICY } from '../policy/clamp.ts';
 import type { Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
 
@@ -21,6 +22,8 @@ export interface GateRequest {
   /** The cost is an estimate, which `Verdict.stay` will correct. */
   readonly isEstimate?: boolean;
   readonly deadlineMs: number;
+  /** An operator has decided to refuse this caller, whatever the rules say. */
+  readonly denyUntilMs?: number | undefined;
 }
 
 /**
@@ -107,6 +110,15 @@ export function verdictOf(policies: readonly PolicyReport[], shadowDenied: reado
     policies,
     shadowDenied,
   };
+}
+
+/** What a caller is told whom an operator refuses: nothing is left, until the clamp ends. */
+export function refusedByClamp(retryAfterMs: number): Verdict {
+  const limit: Limit = { algorithm: 'token_bucket', quota: 0, windowMs: 60_000, burst: 0, maxDelayMs: 0 };
+  const level = { remaining: 0, resetMs: retryAfterMs };
+  return verdictOf([
+    { policy: CLAMP_POLICY, limit, outcome: 'denied', source: 'local', waitMs: retryAfterMs, level },
+  ]);
 }
 
 export function worstOutcome(policies: readonly PolicyReport[]): VerdictOutcome {

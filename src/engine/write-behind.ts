@@ -6,16 +6,19 @@
  * ten, so nothing is gained by spending a little and waiting to be forgotten. What a crash loses is therefore at most one second of
  * charges and five seconds of refill.
  *
- * Counters, and the debts lately charged, are packed in a fixed number of blocks by a hash of their id, one stored row a block: so a
+ * Counters, clamps, and the debts lately charged, are packed in a fixed number of blocks by a hash of their id, one stored row a block: so a
  * caller's own owner writes one row at a time, and a busy shared owner a few and not one a counter. Each row bears the owner's clock
  * and version as they were when it was written; the newest of them are the owner's.
  */
+import type { CounterState } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
+import type { Clamp } from '../policy/clamp.ts';
+import { encodePairs } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { type Counter, restInMs } from './counters.ts';
+import type { StoredLease } from './lease-book.ts';
 import type { Recent } from './ledger.ts';
 import { isReadable } from './messages.ts';
-import type { StoredCounter, StoredOwner } from './owner.ts';
 
 export const STORAGE_FORMAT = 1;
 export const WRITE_INTERVAL_MS = 1_000;
@@ -25,6 +28,26 @@ export const REST_UNWRITTEN_MS = 5_000;
 export const DEBTS_PER_BLOCK_MAX = 256;
 
 const BLOCK_PREFIX = 'block:';
+
+/** What the owner is made from after an eviction; all of it was written together. */
+export interface StoredOwner {
+  readonly clock: LogicalClock;
+  readonly version: Version;
+  readonly counters: readonly StoredCounter[];
+  /** Debts and corrections made lately, in order of time: what they did was stored, so a repeated one must find its id. */
+  readonly debts: readonly Recent[];
+  /** Absent in what an earlier version wrote. */
+  readonly clamps?: readonly Clamp[];
+}
+
+export interface StoredCounter {
+  readonly id: string;
+  readonly limit: Counter['limit'];
+  readonly state: CounterState | undefined;
+  readonly version: Version;
+  /** Holders go on spending what was lent before an eviction. */
+  readonly lent?: StoredLease | undefined;
+}
 
 interface StoredBlock extends StoredOwner {
   readonly format: number;
@@ -39,6 +62,7 @@ export interface Stored {
   counters(): Iterable<Counter>;
   /** In order of time. */
   debts(): Iterable<Recent>;
+  clamps(): Iterable<Clamp>;
 }
 
 export class WriteBehind {
@@ -68,8 +92,8 @@ export class WriteBehind {
   /** The rows that changed since the last write. They count as written from now on. */
   take(owner: Stored, nowMs: number): Rows {
     const { clock, version } = owner;
-    const contents = new Map<number, { counters: StoredCounter[]; debts: Recent[] }>();
-    for (const block of this.#changedBlocks) contents.set(block, { counters: [], debts: [] });
+    const contents = new Map<number, { counters: StoredCounter[]; debts: Recent[]; clamps: Clamp[] }>();
+    for (const block of this.#changedBlocks) contents.set(block, { counters: [], debts: [], clamps: [] });
     for (const counter of owner.counters()) {
       if (restInMs(counter, clock) <= 0) continue;
       const { id, limit, state } = counter;
@@ -78,11 +102,20 @@ export class WriteBehind {
       contents.get(blockOf(id, this.#blocks))?.counters.push(stored);
     }
     for (const debt of owner.debts()) contents.get(blockOf(debt.id, this.#blocks))?.debts.push(debt);
+    for (const clamp of owner.clamps())
+      contents.get(blockOf(encodePairs(clamp.pairs), this.#blocks))?.clamps.push(clamp);
     const rows = new Map<string, StoredBlock | undefined>();
-    for (const [block, { counters, debts }] of contents) {
-      const isEmpty = counters.length === 0 && debts.length === 0;
+    for (const [block, { counters, debts, clamps }] of contents) {
+      const isEmpty = counters.length === 0 && debts.length === 0 && clamps.length === 0;
       const recent = debts.slice(-DEBTS_PER_BLOCK_MAX);
-      const row = { format: STORAGE_FORMAT, clock, version, counters, debts: recent };
+      const row = {
+        format: STORAGE_FORMAT,
+        clock,
+        version,
+        counters,
+        debts: recent,
+        ...(clamps.length > 0 && { clamps }),
+      };
       rows.set(BLOCK_PREFIX + block, isEmpty ? undefined : row);
     }
     this.#changedBlocks.clear();
@@ -105,6 +138,7 @@ export function restore(rows: Iterable<readonly [string, unknown]>): StoredOwner
     ),
     counters: blocks.flatMap(({ counters }) => counters),
     debts: blocks.flatMap(({ debts }) => debts).sort((one, other) => one.atMs - other.atMs),
+    clamps: blocks.flatMap(({ clamps = [] }) => clamps),
   };
 }
 

@@ -6,17 +6,22 @@ import { logEvent } from '../telemetry/log.ts';
 import { forward, type OriginBindings } from './forward.ts';
 import {
   type LimiterBindings,
+  type LimiterServices,
   type LimiterVariables,
   type RateLimitOptions,
   rateLimit,
 } from './rate-limit.ts';
 import { notFound, unavailable } from './respond.ts';
-import type { Snapshot } from './rules-source.ts';
+import type { Snapshot } from './snapshot.ts';
 
 export type GatewayBindings = LimiterBindings & OriginBindings;
 
 export interface GatewayOptions extends Pick<RateLimitOptions<GatewayEnv>, 'identify' | 'cost'> {
   readonly rules: (bindings: GatewayBindings) => Snapshot;
+  /** Where there is a control plane: its part in the way of a request. */
+  readonly services?: (bindings: GatewayBindings) => LimiterServices;
+  /** What answers below `/_limiter/`, but for health. */
+  readonly admin?: Hono<{ Bindings: GatewayBindings }>;
 }
 
 interface GatewayEnv {
@@ -43,21 +48,33 @@ export function createGateway(options: GatewayOptions): Gateway {
           event: 'limiter_fault',
           reason: error instanceof Error ? `${error.stack}` : String(error),
         });
-        return isOpen(request, bindings, options) ? forward(request, bindings) : unavailable();
+        const isOurs = RESERVED.test(request.url);
+        return !isOurs && isOpen(request, bindings, options) ? forward(request, bindings) : unavailable();
       }
     },
   };
 }
 
-function createApp(options: GatewayOptions): Hono<GatewayEnv> {
+/** What is below here is never forwarded: it may bear the admin token. */
+const RESERVED = /^[a-z]+:\/\/[^/?#]*\/+_limiter(?:[/?#]|$)/i;
+
+function createApp({ services, admin, ...options }: GatewayOptions): Hono<GatewayEnv> {
   const app = new Hono<GatewayEnv>();
   const rules = (bindings: GatewayBindings) => options.rules(bindings);
   app.onError((error) => {
     throw error;
   });
-  app.get('/_limiter/health', (context) => health(() => rules(context.env)));
+  app.get('/_limiter/health', (context) => {
+    services?.(context.env).attend((work) => context.executionCtx.waitUntil(work));
+    return health(() => rules(context.env));
+  });
+  if (admin !== undefined) app.route('/_limiter', admin);
   app.all('/_limiter/*', () => notFound());
-  const limit = rateLimit<GatewayEnv>({ ...options, rules: (context) => rules(context.env) });
+  const limit = rateLimit<GatewayEnv>({
+    ...options,
+    rules: (context) => rules(context.env),
+    ...(services && { services: (context) => services(context.env) }),
+  });
   // Mounted by hand: one handler for a path is called directly, two are composed anew for each request.
   app.all('*', async (context) => {
     const refusal = await limit(context, async () => {

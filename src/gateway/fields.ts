@@ -6,7 +6,8 @@
  * member voids the whole field for a client; waits are rounded up and units down, so nobody is promised too much.
  */
 import { serializeItem } from 'structured-headers';
-import { capacity, countsSlots } from '../core/decision.ts';
+import { countsSlots } from '../core/decision.ts';
+import { mostConstrainedFirst, remainingOf, wholeSeconds } from '../engine/level.ts';
 import type { PolicyReport } from '../engine/verdict.ts';
 import type { HeaderMode } from '../policy/ruleset.ts';
 
@@ -40,7 +41,7 @@ export type Fields = Readonly<Record<string, string | undefined>>;
 /** The fields of these policies; they take the place of whatever the origin wrote under the same names. */
 export function limitFields(policies: readonly PolicyReport[], options: FieldOptions): Fields {
   if (policies.length === 0 || options.mode === 'none') return {};
-  const sorted = policies.length === 1 ? policies : [...policies].sort((a, b) => room(a) - room(b));
+  const sorted = mostConstrainedFirst(policies);
   if (options.mode === 'ietf') return ietfFields(sorted);
   if (options.mode === 'legacy') return legacyFields(sorted, options);
   return { ...ietfFields(sorted), ...legacyFields(sorted, options) };
@@ -89,20 +90,4 @@ function legacyFields(policies: readonly PolicyReport[], { cost, nowMs }: FieldO
     'X-RateLimit-Reset': resetMs === undefined ? undefined : String(Math.ceil((nowMs + resetMs) / 1000)),
     'X-RateLimit-Cost': cost === undefined ? undefined : String(cost),
   };
-}
-
-/** How constrained a policy is: the part of its capacity that is left, with those that deny before all others. */
-function room(report: PolicyReport): number {
-  if (report.outcome !== 'allowed') return -1;
-  if (report.level === undefined) return Number.POSITIVE_INFINITY;
-  return remainingOf(report) / Math.max(1, capacity(report.limit));
-}
-
-function remainingOf({ level, limit }: PolicyReport): number {
-  return Math.min(Math.max(0, Math.floor(level?.remaining ?? 0)), Math.max(limit.quota, limit.burst));
-}
-
-/** Rounded up: a client that waits exactly so long finds what it was told. A billionth of slack keeps float noise from adding a second. */
-export function wholeSeconds(ms: number, leastSeconds: number): number {
-  return Math.max(leastSeconds, Math.ceil(ms / 1000 - 1e-9));
 }

@@ -6,10 +6,11 @@
  */
 import { BoundedMap } from '../engine/bounded-map.ts';
 import { UNKNOWN_ADDRESS } from '../policy/address.ts';
+import { type Caller, callerAttributes, isListed } from '../policy/caller.ts';
 import type { Facts } from '../policy/match.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
-import type { Identity, KeyLocation } from '../policy/ruleset.ts';
-import type { Snapshot } from './rules-source.ts';
+import type { KeyLocation } from '../policy/ruleset.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** Longer than any key in use; what is longer is not hashed but dropped. */
 const KEY_LENGTH_MAX = 512;
@@ -23,23 +24,51 @@ const HASHES_MAX = 8_192;
 
 const hashes = new BoundedMap<string>(HASHES_MAX);
 
-/** At once, unless a key is seen for the first time: then its hash has to be waited for. */
-export function identify(request: Request, snapshot: Snapshot, method: string): Facts | Promise<Facts> {
+/** Asks the key directory who shows this key from this address. */
+export type LookUp = (hash: string, address: string) => Caller | Promise<Caller>;
+
+/** At once, unless a key is seen for the first time: then its hash has to be waited for, and the directory where there is one. */
+export function identify(
+  request: Request,
+  snapshot: Snapshot,
+  method: string,
+  lookUp?: LookUp,
+): Facts | Promise<Facts> {
   const key = keyOf(request, snapshot.ruleset.identity.apiKey);
-  if (key === undefined) return factsOf(request, snapshot, { method });
+  if (key === undefined) return factsOf(request, snapshot, method, snapshot.ruleset.identity.defaults);
   const hash = hashes.get(key);
-  if (hash !== undefined) return factsOf(request, snapshot, { method, hash });
-  return remember(key).then((found) => factsOf(request, snapshot, { method, hash: found }));
+  const known = (found: string) => identifyKnown(request, snapshot, { method, hash: found, lookUp });
+  return hash === undefined ? remember(key).then(known) : known(hash);
+}
+
+interface Shown {
+  readonly method: string;
+  readonly hash: string;
+  readonly lookUp: LookUp | undefined;
+}
+
+function identifyKnown(
+  request: Request,
+  snapshot: Snapshot,
+  { method, hash, lookUp }: Shown,
+): Facts | Promise<Facts> {
+  const { identity } = snapshot.ruleset;
+  const facts = (caller?: Caller) =>
+    factsOf(request, snapshot, method, callerAttributes(hash, identity, caller));
+  if (lookUp === undefined || isListed(hash, identity)) return facts();
+  const caller = lookUp(hash, addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS);
+  return caller instanceof Promise ? caller.then(facts) : facts(caller);
 }
 
 function factsOf(
   request: Request,
   snapshot: Snapshot,
-  { method, hash }: { method: string; hash?: string },
+  method: string,
+  caller: Readonly<Record<string, string>>,
 ): Facts {
   const { ruleset, attributes: asked } = snapshot;
   const { identity } = ruleset;
-  const attributes: Record<string, string> = { ...callerOf(hash, identity) };
+  const attributes: Record<string, string> = { ...caller };
   // Each costs a trip out of the script, so only what a rule asks about is looked up.
   if (asked.has('host')) set(attributes, 'host', hostOf(request.url));
   if (asked.has('country')) set(attributes, 'country', textOf(request.cf?.country));
@@ -66,13 +95,6 @@ async function remember(key: string): Promise<string> {
   const hash = await sha256(key);
   hashes.set(key, hash);
   return hash;
-}
-
-function callerOf(hash: string | undefined, identity: Identity): Readonly<Record<string, string>> {
-  if (hash === undefined) return identity.defaults;
-  const known = identity.keys[hash];
-  if (known !== undefined) return { ...known, api_key: hash };
-  return identity.unknownKeys === 'subject' ? { ...identity.defaults, api_key: hash } : identity.defaults;
 }
 
 function keyOf(request: Request, locations: readonly KeyLocation[]): string | undefined {

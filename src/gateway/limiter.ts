@@ -4,16 +4,26 @@
  */
 import { Gate } from '../engine/gate.ts';
 import type { OwnerCall, OwnerReply } from '../engine/messages.ts';
-import type { Background, EngineEvent, Ports, Timer } from '../engine/ports.ts';
+import type { Background, EngineEvent, EngineLog, Ports, Timer } from '../engine/ports.ts';
 import type { Verdict } from '../engine/verdict.ts';
-import type { OwnerRef } from '../policy/counter.ts';
+import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { Facts, Match } from '../policy/match.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { preflightMatch } from './preflight.ts';
-import type { Snapshot } from './rules-source.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** 4 MiB of buckets: 175,000 callers at once before one has to give way. */
 const BUCKET_SLOTS = 262_144;
+
+/** Whoever wants to know what the limiter does: for counting, and to hear what owners say of the rules. */
+export interface LimiterObserver {
+  decided(decided: Decided, facts: Facts): void;
+  count(event: EngineEvent, amount: number): void;
+  shadowDenied(winner: Winner): void;
+  answered(tookMs: number): void;
+  heard(word: Pick<OwnerReply, 'version' | 'clamps'>): void;
+  changed(line: EngineLog): void;
+}
 
 /** Losses are rare, and each is worth a line. */
 const LOGGED: ReadonlySet<EngineEvent> = new Set([
@@ -42,11 +52,28 @@ export interface DecideOptions {
   readonly isPreflight?: boolean;
 }
 
+export interface LimiterOptions {
+  readonly observer?: LimiterObserver | undefined;
+  readonly bucketSlots?: number;
+}
+
 export class Limiter {
   readonly #gate: Gate;
+  readonly #observer: LimiterObserver | undefined;
 
-  constructor(owners: DurableObjectNamespace) {
-    this.#gate = new Gate(workerPorts(owners), { holder: crypto.randomUUID(), bucketSlots: BUCKET_SLOTS });
+  constructor(owners: DurableObjectNamespace, { observer, bucketSlots = BUCKET_SLOTS }: LimiterOptions = {}) {
+    this.#gate = new Gate(workerPorts(owners, observer), { holder: crypto.randomUUID(), bucketSlots });
+    this.#observer = observer;
+  }
+
+  /** Owners that are not asked at present, since they did not answer. */
+  get silentOwners(): number {
+    return this.#gate.silentOwners;
+  }
+
+  /** These counters were set back: what is remembered of them is void. */
+  forget(counterIds: readonly string[]): void {
+    this.#gate.forget(counterIds);
   }
 
   /** At once where nobody has to be asked, else in a promise. */
@@ -56,23 +83,31 @@ export class Limiter {
     options: DecideOptions,
     background: Background,
   ): Decided | Promise<Decided> {
-    const found = snapshot.matcher.match(facts);
+    const { clamps } = snapshot;
+    const clampsNow = clamps.isEmpty ? undefined : { table: clamps, nowMs: Date.now() };
+    const found = snapshot.matcher.match(facts, clampsNow);
     const { isPreflight = false } = options;
     const match = isPreflight ? preflightMatch(found, facts, snapshot.preflights) : found;
     const cost = options.cost ?? match.cost;
     const { version, largestCost, ruleset } = snapshot;
-    const { enforced, shadow } = match;
+    const { enforced, shadow, clamped } = match;
     const isEstimate = match.estimate !== undefined;
     const { deadlineMs } = ruleset;
-    const request = { version, enforced, shadow, cost, largestCost, isEstimate, deadlineMs };
+    const denyUntilMs = clamped?.clamp.action === 'deny' ? clamped.clamp.untilMs : undefined;
+    const request = { version, enforced, shadow, cost, largestCost, isEstimate, deadlineMs, denyUntilMs };
     const verdict = this.#gate.decide(request, background);
     return verdict instanceof Promise
-      ? verdict.then((settled) => ({ verdict: settled, match, cost, isPreflight }))
-      : { verdict, match, cost, isPreflight };
+      ? verdict.then((settled) => this.#decided({ verdict: settled, match, cost, isPreflight }, facts))
+      : this.#decided({ verdict, match, cost, isPreflight }, facts);
+  }
+
+  #decided(decided: Decided, facts: Facts): Decided {
+    this.#observer?.decided(decided, facts);
+    return decided;
   }
 }
 
-function workerPorts(owners: DurableObjectNamespace): Ports {
+function workerPorts(owners: DurableObjectNamespace, observer: LimiterObserver | undefined): Ports {
   return {
     nowMs: () => Date.now(),
     random: () => Math.random(),
@@ -81,9 +116,16 @@ function workerPorts(owners: DurableObjectNamespace): Ports {
     callOwner: (owner: OwnerRef, call: OwnerCall) =>
       (owners.getByName(owner.name) as unknown as OwnerStub).call(call),
     count: (event, amount = 1) => {
+      observer?.count(event, amount);
       if (LOGGED.has(event)) logEvent({ event, amount });
     },
-    log: (line) => logEvent({ ...line }),
+    log: (line) => {
+      observer?.changed(line);
+      logEvent({ ...line });
+    },
+    shadowDenied: (winner) => observer?.shadowDenied(winner),
+    answered: (tookMs) => observer?.answered(tookMs),
+    heard: (word) => observer?.heard(word),
   };
 }
 

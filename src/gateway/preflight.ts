@@ -34,9 +34,10 @@ export function preflightMatcher(ruleset: Ruleset): Matcher {
 
 /** `match` is what the request's facts match among all rules. */
 export function preflightMatch(match: Match, facts: Facts, builtIn: Matcher): Match {
+  const { clamped: _, ...unclamped } = match;
   const flood = match.enforced.filter(({ rule }) => rule.scope === 'local');
   return {
-    ...match,
+    ...unclamped,
     cost: 1,
     estimate: undefined,
     shadow: [],

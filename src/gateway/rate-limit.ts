@@ -6,18 +6,19 @@
  * middleware twice under one domain is charged once.
  */
 import type { Context, MiddlewareHandler } from 'hono';
+import type { Background } from '../engine/ports.ts';
 import type { Facts } from '../policy/match.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { attend } from './attend.ts';
 import { exposeFields, isPreflight, readableBy } from './cors.ts';
 import { type Fields, limitFields } from './fields.ts';
-import { identify } from './identify.ts';
+import { identify, type LookUp } from './identify.ts';
 import { type Decided, Limiter, platformTimer } from './limiter.ts';
 import type { LimiterEnv } from './limiter-env.ts';
 import { reasonOf } from './reason.ts';
 import { refusal } from './respond.ts';
-import type { Snapshot } from './rules-source.ts';
+import type { Snapshot } from './snapshot.ts';
 
 export type { LimiterBindings, LimiterEnv, LimiterVariables } from './limiter-env.ts';
 
@@ -30,6 +31,17 @@ export interface RateLimitOptions<E extends LimiterEnv = LimiterEnv> {
   readonly identify?: (context: Context<E>, ruleset: Ruleset) => Facts | Promise<Facts>;
   /** The request's cost in whole units, in place of the ruleset's. If it throws or answers anything else, the ruleset's holds. */
   readonly cost?: (context: Context<E>) => number;
+  /** Where there is a control plane: its part in the way of a request. */
+  readonly services?: (context: Context<E>) => LimiterServices;
+}
+
+/** What a gateway with a control plane brings along. */
+export interface LimiterServices {
+  readonly limiter: Limiter;
+  /** Who shows a key; `undefined` where there is nobody to ask. */
+  lookUp(background: Background): LookUp | undefined;
+  /** Called once a request has been decided. */
+  attend(background: Background): void;
 }
 
 export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): MiddlewareHandler<E> {
@@ -39,8 +51,9 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
     const passed: readonly string[] = context.get('limitedDomains') ?? NO_DOMAINS;
     if (passed.includes(domain)) return next();
     context.set('limitedDomains', [...passed, domain]);
-    const limiter = limiterOf(context.env.OWNER);
-    const decision = decide(context, limiter, snapshot, options);
+    const services = options.services?.(context);
+    const background = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
+    const decision = decide(context, { snapshot, services, background }, options);
     let decided: Decided;
     let decidedInMs = 0;
     if (decision instanceof Promise) {
@@ -49,6 +62,7 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
       decided = await decision;
       decidedInMs = performance.now() - startedMs;
     } else decided = decision;
+    services?.attend(background);
     if (decided.verdict.outcome === 'allowed') {
       if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
       const { stay } = decided.verdict;
@@ -66,32 +80,38 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
   };
 }
 
-/** One limiter for all that an isolate mounts: two would be two holders to every owner. It is made by the first request. */
-const limiters = new WeakMap<DurableObjectNamespace, Limiter>();
+interface Surroundings {
+  readonly snapshot: Snapshot;
+  readonly services: LimiterServices | undefined;
+  readonly background: Background;
+}
 
-function limiterOf(owners: DurableObjectNamespace): Limiter {
-  let limiter = limiters.get(owners);
-  if (limiter === undefined) {
-    limiter = new Limiter(owners);
-    limiters.set(owners, limiter);
-  }
+/** One limiter for all that an isolate mounts for a domain: two would be two holders to every owner. It is made by the first request. */
+const limiters = new WeakMap<DurableObjectNamespace, Map<string, Limiter>>();
+
+function limiterOf(owners: DurableObjectNamespace, domain: string): Limiter {
+  const known = limiters.get(owners) ?? new Map<string, Limiter>();
+  limiters.set(owners, known);
+  const limiter = known.get(domain) ?? new Limiter(owners);
+  known.set(domain, limiter);
   return limiter;
 }
 
 function decide<E extends LimiterEnv>(
   context: Context<E>,
-  limiter: Limiter,
-  snapshot: Snapshot,
+  { snapshot, services, background }: Surroundings,
   options: RateLimitOptions<E>,
 ): Decided | Promise<Decided> {
   const request = context.req.raw;
   const cost = options.cost === undefined ? undefined : costOf(context, options.cost);
-  const background = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
+  const limiter = services?.limiter ?? limiterOf(context.env.OWNER, snapshot.ruleset.domain);
   // Each reading of it is a trip out of the script.
   const { method } = request;
   const decideOn = (facts: Facts) =>
     limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request, method) }, background);
-  const facts = options.identify?.(context, snapshot.ruleset) ?? identify(request, snapshot, method);
+  const facts =
+    options.identify?.(context, snapshot.ruleset) ??
+    identify(request, snapshot, method, services?.lookUp(background));
   return facts instanceof Promise ? facts.then(decideOn) : decideOn(facts);
 }
 

@@ -3,8 +3,9 @@
  * be in progress at once is. They are
  * problem details (RFC 9457) that no cache may keep; a 429 says when to come back, unless coming back cannot help.
  */
+import { wholeSeconds } from '../engine/level.ts';
 import type { Verdict } from '../engine/verdict.ts';
-import { type Fields, wholeSeconds } from './fields.ts';
+import type { Fields } from './fields.ts';
 import type { Reason } from './reason.ts';
 
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';

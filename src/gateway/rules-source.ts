@@ -1,60 +1,173 @@
 /**
- * The ruleset in force, made ready to match: what a request takes one snapshot of and uses to its end.
+ * The rules of one domain as this isolate has them, and how it learns of newer ones.
+ *
+ * Promise: no request waits for rules. Requests are served from the snapshot in hand; a refresh happens beside them, and what it brings
+ * is taken whole or not at all. A source that is down, slow, empty or corrupt, or that offers what is older or another domain's, changes
+ * nothing but a counter and, once, a line in the log.
  */
-import { Matcher } from '../policy/match.ts';
-import { normalisePath, routeTable } from '../policy/route-pattern.ts';
-import { RULESET_FORMAT, type Rule, type Ruleset, type Version } from '../policy/ruleset.ts';
-import { preflightMatcher } from './preflight.ts';
+import {
+  type Activated,
+  type HeldRules,
+  type Read,
+  type Refusal,
+  readActivation,
+  readHead,
+} from '../policy/activation.ts';
+import type { Clamp } from '../policy/clamp.ts';
+import type { Version } from '../policy/ruleset.ts';
+import { publishedSnapshot, type Snapshot } from './snapshot.ts';
 
-export interface Snapshot {
-  readonly ruleset: Ruleset;
-  readonly version: Version;
-  readonly matcher: Matcher;
-  /** Finds what counts a preflight where the ruleset has no flood tier. */
-  readonly preflights: Matcher;
-  /** The attributes that a rule asks about or counts by. */
-  readonly attributes: ReadonlySet<string>;
-  /** Where the ruleset came from; `bundled` is the one deployed with the code. */
-  readonly source: 'bundled';
-  /** The largest cost that the ruleset gives any request, in units. */
-  readonly largestCost: number;
-  /** Whether a request for this path (as it stands in a URL) may go on when the limiter itself is broken. */
-  isOpen(path: string): boolean;
+/** Where heads and activations are read from, as they were written; `null` for what is not there. */
+export interface RulesStore {
+  head(domain: string): Promise<string | null>;
+  activation(domain: string, activation: number): Promise<string | null>;
 }
 
-/** `seed` spreads invented values over the shared owners: any text, the same in every isolate, best not known outside. */
-export function bundledSnapshot(ruleset: Ruleset, seed = ''): Snapshot {
-  if (ruleset.format !== RULESET_FORMAT) {
-    throw new Error(
-      `The ruleset has format ${String(ruleset.format)}; this version reads ${RULESET_FORMAT}. Compile it again.`,
+export interface RulesPorts {
+  /** The first that has what is asked for answers. */
+  readonly stores: readonly RulesStore[];
+  readonly seed: string;
+  readonly sha256: (text: string) => Promise<string>;
+  /** Rejects when the promise has not settled in time. */
+  readonly within: <Value>(promise: Promise<Value>, limitMs: number) => Promise<Value>;
+  /** What was offered was refused, or nothing could be fetched. */
+  readonly onRefused: (reason: Refusal | 'unreachable') => void;
+  /** Something changed that is worth a line. */
+  readonly onChanged: (event: RulesEvent) => void;
+}
+
+export type RulesEvent =
+  | { readonly event: 'rules_activated'; readonly domain: string; readonly activation: number }
+  | { readonly event: 'rules_source_failing'; readonly domain: string; readonly reason: string }
+  | { readonly event: 'rules_source_recovered'; readonly domain: string };
+
+/** A source that takes longer is as good as down. Nobody waits for it but the refresh itself. */
+const FETCH_MS_MAX = 5_000;
+
+export class RulesSource {
+  readonly #ports: RulesPorts;
+  #snapshot: Snapshot;
+  #hasKeys = false;
+  /** Why the last refresh brought nothing; `undefined` when it went well. */
+  #problem: string | undefined;
+  /** The newest activation that an owner has named. */
+  #named = 0;
+  #isNews = false;
+
+  constructor(bundled: Snapshot, ports: RulesPorts) {
+    this.#snapshot = bundled;
+    this.#ports = ports;
+  }
+
+  get snapshot(): Snapshot {
+    return this.#snapshot;
+  }
+
+  /** Whether the key directory held any key when it was last heard of. */
+  get hasKeys(): boolean {
+    return this.#hasKeys;
+  }
+
+  /** An owner has told of something that the next refresh will bring, so it should be soon. */
+  get isNews(): boolean {
+    return this.#isNews;
+  }
+
+  /** What an owner's reply says: of newer rules the number, of clamps all there is to know. */
+  heard({ activation }: Version, clamps: readonly Clamp[] = []): void {
+    if (activation > Math.max(this.#snapshot.version.activation, this.#named)) {
+      this.#named = activation;
+      this.#isNews = true;
+    }
+    for (const clamp of clamps) if (clamp.domain === this.#held.domain) this.#snapshot.clamps.learn(clamp);
+  }
+
+  /** Never rejects. */
+  async refresh(nowMs: number): Promise<void> {
+    this.#isNews = false;
+    this.#snapshot.clamps.sweep(nowMs);
+    try {
+      const problem = await this.#refresh();
+      this.#note(problem);
+    } catch (error) {
+      this.#note('unreachable', error);
+    }
+  }
+
+  get #held(): HeldRules {
+    return { domain: this.#snapshot.ruleset.domain, version: this.#snapshot.version };
+  }
+
+  async #refresh(): Promise<Refusal | undefined> {
+    const held = this.#held;
+    const { domain } = held;
+    const named = this.#named;
+    const read = await this.#first(
+      (store) => store.head(domain),
+      (text) => Promise.resolve(readHead(text, this.#held)),
+      (head) => head.activation >= named,
+    );
+    // Nothing was ever published: the bundled rules are what there is.
+    if ('refused' in read && read.refused === 'missing' && held.version.activation === 0 && named === 0)
+      return undefined;
+    if ('refused' in read) return read.refused;
+    const head = read.value;
+    this.#hasKeys = head.hasKeys;
+    this.#snapshot.clamps.adopt(head.clamps, head.revision);
+    const newest = Math.max(head.activation, named);
+    if (newest <= held.version.activation) return undefined;
+    const document = await this.#first(
+      (store) => store.activation(domain, newest),
+      (text) => readActivation(text, this.#held, this.#ports.sha256),
+      () => true,
+    );
+    if ('refused' in document) {
+      // Named by an owner and nowhere to be found: it is looked for again when it is named again.
+      this.#named = 0;
+      return document.refused;
+    }
+    this.#adopt(document.value);
+    return undefined;
+  }
+
+  /** Asks one store after the other, until one answers with something that can be taken and is as new as it should be. */
+  async #first<Value>(
+    fetch: (store: RulesStore) => Promise<string | null>,
+    read: (text: string | null) => Promise<Read<Value>>,
+    isEnough: (value: Value) => boolean,
+  ): Promise<Read<Value>> {
+    let best: Read<Value> | undefined;
+    let failure: unknown;
+    for (const store of this.#ports.stores) {
+      try {
+        const found = await read(await this.#ports.within(fetch(store), FETCH_MS_MAX));
+        if (best === undefined || 'value' in found) best = found;
+        if ('value' in found && isEnough(found.value)) return found;
+      } catch (error) {
+        failure = error;
+      }
+    }
+    if (best === undefined) throw failure ?? new Error('there is no source of rules');
+    return best;
+  }
+
+  #adopt(activated: Activated): void {
+    const { seed, onChanged } = this.#ports;
+    this.#snapshot = publishedSnapshot(activated, { seed, clamps: this.#snapshot.clamps });
+    const { activation } = activated.version;
+    onChanged({ event: 'rules_activated', domain: activated.ruleset.domain, activation });
+  }
+
+  #note(problem: Refusal | 'unreachable' | undefined, error?: unknown): void {
+    const { domain } = this.#held;
+    if (problem !== undefined) this.#ports.onRefused(problem);
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    const reason = error === undefined ? problem : `${problem}: ${String(error)}`;
+    this.#ports.onChanged(
+      reason === undefined
+        ? { event: 'rules_source_recovered', domain }
+        : { event: 'rules_source_failing', domain, reason },
     );
   }
-  const closed = ruleset.rules.filter(
-    (rule) => rule.failureMode === 'closed' && !rule.shadow && !rule.unlimited,
-  );
-  const closedRoutes = closed.map(routeOf);
-  const table = routeTable(closedRoutes.filter((route) => route !== undefined));
-  return {
-    ruleset,
-    version: { activation: 0, builtAtMs: ruleset.builtAtMs },
-    matcher: new Matcher(ruleset, { seed: seedOf(seed) }),
-    preflights: preflightMatcher(ruleset),
-    attributes: new Set(ruleset.rules.flatMap(({ path, per }) => [...path.map(({ key }) => key), ...per])),
-    source: 'bundled',
-    largestCost: Math.max(1, ...ruleset.costs.map(({ cost }) => cost)),
-    isOpen: (path) => !closedRoutes.includes(undefined) && table.matching(normalisePath(path)).length === 0,
-  };
-}
-
-/** The route pattern that a closed rule is about; a rule about no route is about all of them. */
-function routeOf(rule: Rule): string | undefined {
-  const node = rule.path.findLast(({ key, match }) => key === 'route' && match !== 'any');
-  return node !== undefined && node.match !== 'any' ? node.value : undefined;
-}
-
-/** FNV-1a. */
-function seedOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  return hash >>> 0;
 }

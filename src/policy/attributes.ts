@@ -4,6 +4,7 @@
  * What a client can invent must never make an object each, so it matters who writes a value: the key directory, the platform and
  * the rule file are ours; an address, a host, a method and any declared header are the client's.
  */
+import { isLabelAttribute } from './directory.ts';
 import type { AttributeSource } from './ruleset.ts';
 
 export const KNOWN_ATTRIBUTES = [
@@ -34,12 +35,18 @@ const NOT_INVENTABLE: ReadonlySet<string> = new Set([
   'asn',
 ]);
 
+/**
+ * The SHA-256 of a key that the directory was asked for and did not answer about. Anybody can invent one, so it is counted among the
+ * shared owners; no rule can name it.
+ */
+export const UNVERIFIED_KEY = 'unverified_key';
+
 /** An exact value of one of these names one caller. */
 export const CALLER_ATTRIBUTES: ReadonlySet<string> = new Set(['api_key', 'user', 'remote_address']);
 
 /** Whether a client can choose the value of this (resolved) attribute freely. Attributes that are not known count as such. */
 export function isInventable(attribute: string): boolean {
-  return !NOT_INVENTABLE.has(attribute);
+  return !NOT_INVENTABLE.has(attribute) && !isLabelAttribute(attribute);
 }
 
 /** The one spelling of a value of this attribute, for rules and requests alike. `HEAD` shares what is set for `GET`. */

@@ -5,6 +5,7 @@ import { parseAddress, parseNetwork } from './address.ts';
 import { canonicalValue, HEAD_IS_GET, isHead, KNOWN_ATTRIBUTES } from './attributes.ts';
 import type { Sha256 } from './compile-identity.ts';
 import { rulePrefix } from './counter.ts';
+import { isLabelAttribute } from './directory.ts';
 import { DEFAULT_BLIND_SHARE, DEFAULT_POLICY, limitOf, reportNotYet } from './limit.ts';
 import { formatPath, type Path, type Report, show, suggestion } from './problem.ts';
 import { parseRoutePattern } from './route-pattern.ts';
@@ -131,7 +132,7 @@ function compilePer(
 
 function checkAttribute(name: string, at: Path, { attributes, error }: TreeContext): void {
   const known = [...KNOWN_ATTRIBUTES, ...Object.keys(attributes)];
-  if (known.includes(name)) return;
+  if (known.includes(name) || isLabelAttribute(name)) return;
   error(
     at,
     `is not an attribute: ${show(name)}${suggestion(name, known)}; declare your own under "attributes"`,

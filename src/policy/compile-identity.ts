@@ -4,6 +4,7 @@
  * No raw key leaves this module: the compiled directory holds only SHA-256.
  */
 import { KNOWN_ATTRIBUTES } from './attributes.ts';
+import { LABEL_PREFIX } from './directory.ts';
 import { formatPath, type Path, type Report } from './problem.ts';
 import type { AttributeSource, Identity, KeyLocation } from './ruleset.ts';
 import {
@@ -119,6 +120,11 @@ export function compileAttributes(
     const attribute = read(attributeSchema, source, at, error);
     if (!/^[a-z][a-z0-9_]*$/.test(name))
       error(at, 'wants a name of lower-case letters, digits and underscores');
+    if (name.startsWith(LABEL_PREFIX))
+      error(
+        at,
+        `begins with "${LABEL_PREFIX}", as what the key directory says of a caller does; give yours another name`,
+      );
     if (isKnown(name)) error(at, 'is an attribute that every request has; give yours another name');
     if (attribute !== undefined && carriesKey(identity, attribute.header)) {
       error([...at, 'header'], 'is where API keys are: their text must not become the name of a counter');

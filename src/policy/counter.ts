@@ -41,7 +41,7 @@ const SHARED_PREFIX = 'shared/';
 const VALUE_LENGTH_MAX = 256;
 
 /** The part of a counter's identity that its rule gives: made once a rule, not once a request. */
-export function rulePrefix(domain: string, rule: Rule): string {
+export function rulePrefix(domain: string, rule: Pick<Rule, 'path' | 'policy' | 'shadow'>): string {
   const nodes = rule.path.map((node) => part(node.key) + (node.match === 'any' ? '*' : part(node.value)));
   return `${part(domain)}${part(rule.policy)}${rule.shadow ? 's' : 'e'}${nodes.length}/${nodes.join('')}`;
 }
@@ -68,7 +68,35 @@ export function isSharedName(name: string): boolean {
   return name.startsWith(SHARED_PREFIX);
 }
 
-function encodePairs(pairs: Pairs): string {
+/**
+ * The pairs, spelt as `encodePairs` does, that a counter's id ends with; `undefined` for what is no counter's id. It is read from the
+ * front, part by part, since a value may look like the end of an id.
+ */
+export function pairsOfId(id: string): string | undefined {
+  const afterDomain = skipPart(id, 0);
+  const afterPolicy = skipPart(id, afterDomain);
+  const mode = /[es](\d+)\//y;
+  mode.lastIndex = Math.max(0, afterPolicy);
+  const nodes = Number(mode.exec(id)?.[1] ?? Number.NaN);
+  let at = mode.lastIndex;
+  for (let node = 0; node < nodes && at >= 0; node += 1) {
+    at = skipPart(id, at);
+    at = id[at] === '*' ? at + 1 : skipPart(id, at);
+  }
+  return afterPolicy > 0 && nodes >= 0 && at > 0 && id[at] === '|' ? id.slice(at + 1) : undefined;
+}
+
+/** Where the part that begins at `at` ends; -1 when there is none. */
+function skipPart(text: string, at: number): number {
+  const length = /(\d+)([:#])/y;
+  length.lastIndex = Math.max(0, at);
+  const found = at < 0 ? null : length.exec(text);
+  if (found === null) return -1;
+  return length.lastIndex + (found[2] === '#' ? HASH_DIGITS : Number(found[1]));
+}
+
+/** Injective over pairs, whatever their values hold. */
+export function encodePairs(pairs: Pairs): string {
   let encoded = '';
   for (const [attribute, value] of pairs) encoded += part(attribute) + part(value);
   return encoded;
@@ -78,6 +106,9 @@ function encodePairs(pairs: Pairs): string {
 function part(text: string): string {
   return text.length <= VALUE_LENGTH_MAX ? `${text.length}:${text}` : `${text.length}#${hash128(text)}`;
 }
+
+/** 128 bits in hexadecimal. */
+const HASH_DIGITS = 32;
 
 function hash128(text: string): string {
   return [1, 2, 3, 4].map((seed) => hash32(text, seed).toString(16).padStart(8, '0')).join('');

@@ -8,8 +8,9 @@
  */
 import { isInNetwork, parseNetwork } from './address.ts';
 import { CALLER_ATTRIBUTES } from './attributes.ts';
+import type { Clamped, ClampTable } from './clamp.ts';
 import { costOf, sortCosts } from './cost.ts';
-import { counterId, ownerOf, type Pairs, rulePrefix, type Winner } from './counter.ts';
+import { counterId, type OwnerRef, ownerOf, type Pairs, rulePrefix, type Winner } from './counter.ts';
 import { compileGlob } from './glob.ts';
 import { type Facts, type Pair, RequestView } from './request-view.ts';
 import { type RouteTable, routeTable } from './route-pattern.ts';
@@ -29,6 +30,14 @@ export interface Match {
   readonly route: string | undefined;
   /** No rule at all matched: neither enforced, nor shadow, nor unlimited. */
   readonly unmatched: boolean;
+  /** An operator's word about this caller, which comes before the rules. */
+  readonly clamped?: Clamped;
+}
+
+/** The clamps of the ruleset's domain at an instant. */
+export interface ClampsNow {
+  readonly table: ClampTable;
+  readonly nowMs: number;
 }
 
 /** All the rules of one policy that match a request, and which of them wins. */
@@ -79,7 +88,7 @@ export class Matcher {
     this.#costs = sortCosts(ruleset.costs);
   }
 
-  match(facts: Facts): Match {
+  match(facts: Facts, clamps?: ClampsNow): Match {
     const view = new RequestView(this.ruleset, this.#routes, facts);
     const enforced: Winner[] = [];
     const shadow: Winner[] = [];
@@ -91,7 +100,25 @@ export class Matcher {
       if (!ready.rule.unlimited) (competition.shadow ? shadow : enforced).push(this.#count(ready, view));
     }
     const { cost, estimate } = costOf(this.#costs, view.routes, view.method);
-    return { enforced, shadow, cost, estimate, route: view.routes[0], unmatched };
+    const match = { enforced, shadow, cost, estimate, route: view.routes[0], unmatched };
+    if (clamps === undefined || clamps.table.isEmpty) return match;
+    const clamped = clamps.table.find(view, { seed: this.#seed, nowMs: clamps.nowMs });
+    return clamped === undefined ? match : underClamp(match, clamped);
+  }
+
+  /** The pairs that name the caller whom these attributes of the request name; `undefined` when it lacks one of them. */
+  pairsOf(facts: Facts, attributes: readonly string[]): Pairs | undefined {
+    const view = new RequestView(this.ruleset, this.#routes, facts);
+    const pairs = attributes.toSorted().map((attribute): Pair | undefined => {
+      const value = view.counted(attribute);
+      return value === undefined ? undefined : [attribute, value];
+    });
+    return pairs.every((pair) => pair !== undefined) ? pairs : undefined;
+  }
+
+  /** Who owns the counters that these pairs name. */
+  ownerOf(pairs: Pairs): OwnerRef {
+    return ownerOf(this.ruleset.domain, pairs, this.#seed);
   }
 
   /** What `match` decides, with everything that it weighed: for explaining, not for the way of a request. */
@@ -115,6 +142,13 @@ export class Matcher {
       pairs,
     };
   }
+}
+
+/** `deny` is decided without counters, and `unlimited` counts nothing. */
+function underClamp(match: Match, clamped: Clamped): Match {
+  if (clamped.clamp.action === 'limit')
+    return { ...match, clamped, enforced: [...match.enforced, ...clamped.winners] };
+  return { ...match, clamped, enforced: [], shadow: [], estimate: undefined };
 }
 
 /**

@@ -1,10 +1,11 @@
 /**
  * A request as rules see it: each attribute in its one spelling, worked out at most once, and only when a rule asks.
  *
- * An empty value is no value. The subject is the API key, else the user, else the address; it is always there.
+ * An empty value is no value. The subject is the API key, else the user, else a key that nobody could look up, else the address; it is
+ * always there.
  */
 import { type Address, countedAddress, parseAddress, UNKNOWN_ADDRESS } from './address.ts';
-import { canonicalMethod, canonicalValue } from './attributes.ts';
+import { canonicalMethod, canonicalValue, UNVERIFIED_KEY } from './attributes.ts';
 import { normalisePath, type RouteTable } from './route-pattern.ts';
 import type { Ruleset } from './ruleset.ts';
 
@@ -67,7 +68,7 @@ export class RequestView {
   }
 
   subject(): Pair {
-    for (const attribute of ['api_key', 'user']) {
+    for (const attribute of ['api_key', 'user', UNVERIFIED_KEY]) {
       const value = this.#text(attribute);
       if (value !== undefined) return [attribute, value];
     }

@@ -4,7 +4,7 @@
  * Each part is checked by itself (`read`), so one mistake hides no other. What fields mean together is checked where they are
  * compiled.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Path, type Report, show, suggestion } from './problem.ts';
 
 /** Ten years: longer than any quota, and far inside what a number of milliseconds holds exactly. */

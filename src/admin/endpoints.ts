@@ -1,0 +1,356 @@
+/**
+ * Every path of the admin API, in one list: what it takes, what it does, what it answers. The router and the OpenAPI document are both
+ * made from it, so neither knows a path that the other does not.
+ */
+import type * as z from 'zod';
+import { boundOf } from '../engine/bound.ts';
+import type { Background } from '../engine/ports.ts';
+import type { ControlApi } from '../policy/control.ts';
+import { readEntry } from '../policy/directory.ts';
+import { explain } from '../policy/explain.ts';
+import { check } from './check.ts';
+import { liftClamp, setClamp, shown as shownClamp } from './clamps.ts';
+import { inspect, reset } from './counters.ts';
+import { resolve } from './facts.ts';
+import { changeOf, hashOf, listed, shown as shownKey } from './keys.ts';
+import type { AdminDomain, AdminPorts } from './ports.ts';
+import { notFound, ProblemError } from './problems.ts';
+import { activate, diff, list, publish, rollback, show } from './rulesets.ts';
+import * as schemas from './schemas.ts';
+
+export interface Call {
+  readonly ports: AdminPorts;
+  readonly background: Background;
+  /** Checked against the endpoint's schemas. */
+  readonly body: unknown;
+  readonly query: unknown;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly author: string;
+}
+
+export interface Answer {
+  readonly status?: number;
+  readonly body: unknown;
+}
+
+export interface Endpoint {
+  readonly method: 'get' | 'put' | 'post' | 'delete';
+  /** With `:parameters`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly body?: z.ZodType;
+  readonly query?: z.ZodObject;
+  readonly bytesMax?: number;
+  readonly status: number;
+  readonly answer?: z.ZodType;
+  readonly contentType?: string;
+  handle(call: Call): Promise<Answer | Response>;
+}
+
+/** As large as a rule file may be on disk, and what JSON adds. */
+const RULES_BYTES_MAX = 2_097_152;
+
+/** A thousand keys with all their labels. */
+const KEYS_BYTES_MAX = 1_048_576;
+
+const RULESETS = '/v1/rulesets/:domain';
+
+/** What `explain` computes worst cases for: a caller that is busy in one place. */
+const TOPOLOGY = { isolates: 4, blindIsolates: 4 };
+
+export const ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'post',
+    path: '/v1/check',
+    summary: 'Decide a request, as the gateway would; 200 whatever the decision.',
+    body: schemas.checkBody,
+    status: 200,
+    answer: schemas.checkAnswer,
+    async handle(call) {
+      const body = call.body as schemas.CheckBody;
+      return { body: await check(await domainOf(call, body.domain), body, call) };
+    },
+  },
+  {
+    method: 'post',
+    path: '/v1/explain',
+    summary: 'Which rules match a request, which win and why; changes nothing.',
+    body: schemas.explainBody,
+    status: 200,
+    async handle(call) {
+      const { domain: name, attributes, cost } = call.body as z.output<typeof schemas.explainBody>;
+      const domain = await domainOf(call, name);
+      const { facts, ignored } = await resolve(domain, attributes, call);
+      const found = explain(domain.matcher, facts);
+      const largestCost = Math.max(1, cost ?? found.cost, ...domain.ruleset.costs.map((each) => each.cost));
+      const policies = found.policies.map((policy) => ({
+        ...policy,
+        bound: policy.shadow ? null : (boundOf(policy.rule, { ...TOPOLOGY, largestCost }) ?? null),
+      }));
+      return {
+        body: { ...found, cost: cost ?? found.cost, attributes: facts.attributes, policies, ignored },
+      };
+    },
+  },
+  {
+    method: 'post',
+    path: '/v1/counters/inspect',
+    summary: 'A caller’s counters as their owners hold them.',
+    body: schemas.callerBody,
+    status: 200,
+    async handle(call) {
+      const { domain, attributes } = call.body as z.output<typeof schemas.callerBody>;
+      return { body: await inspect(await domainOf(call, domain), attributes, call) };
+    },
+  },
+  {
+    method: 'post',
+    path: '/v1/counters/reset',
+    summary: 'Set a caller’s counters back to full.',
+    body: schemas.callerBody,
+    status: 200,
+    async handle(call) {
+      const { domain, attributes } = call.body as z.output<typeof schemas.callerBody>;
+      return { body: await reset(await domainOf(call, domain), attributes, call) };
+    },
+  },
+  {
+    method: 'put',
+    path: RULESETS,
+    summary: 'Publish a version, and put it in force unless told otherwise; 422 with every mistake.',
+    body: schemas.publishBody,
+    bytesMax: RULES_BYTES_MAX,
+    status: 201,
+    async handle(call) {
+      const {
+        rules,
+        message,
+        activate: isActivated = true,
+      } = call.body as z.output<typeof schemas.publishBody>;
+      const { author, ports } = call;
+      const request = { domain: domainIn(call), rules, message, activate: isActivated, author };
+      const made = await publish(controlOf(call), { ...request, nowMs: ports.nowMs() });
+      ports.refresh(call.background);
+      return { status: 201, body: made };
+    },
+  },
+  {
+    method: 'get',
+    path: RULESETS,
+    summary: 'The versions of a domain, the newest first, and which is in force.',
+    query: schemas.pageQuery,
+    status: 200,
+    async handle(call) {
+      return {
+        body: await list(controlOf(call), domainIn(call), call.query as z.output<typeof schemas.pageQuery>),
+      };
+    },
+  },
+  {
+    method: 'post',
+    path: `${RULESETS}/rollback`,
+    summary: 'Put the version in force that was in force before.',
+    status: 200,
+    async handle(call) {
+      const body = await rollback(controlOf(call), { domain: domainIn(call), author: call.author });
+      call.ports.refresh(call.background);
+      return { body };
+    },
+  },
+  {
+    method: 'get',
+    path: `${RULESETS}/:version`,
+    summary: 'One version: the rule file, its keys as hashes.',
+    status: 200,
+    async handle(call) {
+      return { body: await show(controlOf(call), domainIn(call), numberIn(call, 'version')) };
+    },
+  },
+  {
+    method: 'post',
+    path: `${RULESETS}/:version/activate`,
+    summary: 'Put a version in force.',
+    status: 200,
+    async handle(call) {
+      const wanted = { domain: domainIn(call), version: numberIn(call, 'version'), author: call.author };
+      const body = await activate(controlOf(call), wanted);
+      call.ports.refresh(call.background);
+      return { body };
+    },
+  },
+  {
+    method: 'get',
+    path: `${RULESETS}/:version/diff/:other`,
+    summary: 'What changes, and for whom, from one version to another.',
+    status: 200,
+    async handle(call) {
+      const versions = { before: numberIn(call, 'version'), after: numberIn(call, 'other') };
+      return { body: await diff(controlOf(call), domainIn(call), versions) };
+    },
+  },
+  {
+    method: 'put',
+    path: '/v1/clamps',
+    summary: 'Override one caller for a while.',
+    body: schemas.clampBody,
+    status: 200,
+    async handle(call) {
+      const body = call.body as schemas.ClampBody;
+      const made = await setClamp(await domainOf(call, body.domain), body, changeBy(call));
+      call.ports.refresh(call.background);
+      return { body: made };
+    },
+  },
+  {
+    method: 'get',
+    path: '/v1/clamps',
+    summary: 'The clamps in force.',
+    query: schemas.domainQuery,
+    status: 200,
+    async handle(call) {
+      const { domain = call.ports.ownDomain } = call.query as z.output<typeof schemas.domainQuery>;
+      return { body: { clamps: (await controlOf(call).clamps(domain)).map(shownClamp) } };
+    },
+  },
+  {
+    method: 'delete',
+    path: '/v1/clamps',
+    summary: 'Lift the clamp on a caller.',
+    body: schemas.callerBody,
+    status: 200,
+    async handle(call) {
+      const { domain, attributes } = call.body as z.output<typeof schemas.callerBody>;
+      const lifted = await liftClamp(await domainOf(call, domain), attributes, changeBy(call));
+      call.ports.refresh(call.background);
+      return { body: lifted };
+    },
+  },
+  {
+    method: 'put',
+    path: '/v1/keys',
+    summary: 'Add keys to the directory, or change them.',
+    body: schemas.putKeysBody,
+    bytesMax: KEYS_BYTES_MAX,
+    status: 200,
+    async handle(call) {
+      const changes = listed(call.body as z.output<typeof schemas.putKeysBody>).map(changeOf);
+      await controlOf(call).putKeys(changes, call.author);
+      for (const { keySha256 } of changes) call.ports.forgetKey(keySha256);
+      call.ports.refresh(call.background);
+      return { body: { stored: changes.length } };
+    },
+  },
+  {
+    method: 'get',
+    path: '/v1/keys',
+    summary: 'The directory in order of hashes, page by page; or one key.',
+    query: schemas.keysQuery,
+    status: 200,
+    async handle(call) {
+      const { keySha256, after, limit } = call.query as z.output<typeof schemas.keysQuery>;
+      if (keySha256 !== undefined) {
+        const entry = readEntry(await controlOf(call).key(keySha256));
+        if (entry === undefined) throw new ProblemError(notFound('The directory does not hold this key.'));
+        return { body: { keys: [shownKey({ keySha256, entry })], next: null } };
+      }
+      const keys = await controlOf(call).keys({ after, limit });
+      const next = keys.length === limit ? (keys.at(-1)?.keySha256 ?? null) : null;
+      return { body: { keys: keys.map(shownKey), next } };
+    },
+  },
+  {
+    method: 'delete',
+    path: '/v1/keys',
+    summary: 'Take keys out of the directory.',
+    body: schemas.deleteKeysBody,
+    bytesMax: KEYS_BYTES_MAX,
+    status: 200,
+    async handle(call) {
+      const changes = listed(call.body as z.output<typeof schemas.deleteKeysBody>).map((name) => ({
+        keySha256: hashOf(name),
+      }));
+      const { removed } = await controlOf(call).putKeys(changes, call.author);
+      for (const { keySha256 } of changes) call.ports.forgetKey(keySha256);
+      if (removed === 0) throw new ProblemError(notFound('The directory holds none of these keys.'));
+      return { body: { removed } };
+    },
+  },
+  {
+    method: 'get',
+    path: '/v1/audit',
+    summary: 'Who changed what, the newest first.',
+    query: schemas.pageQuery,
+    status: 200,
+    async handle(call) {
+      const entries = await controlOf(call).audit(call.query as z.output<typeof schemas.pageQuery>);
+      const shown = entries.map(({ atMs, detail, ...entry }) => ({
+        ...entry,
+        at: new Date(atMs).toISOString(),
+        detail: JSON.parse(detail) as unknown,
+      }));
+      return { body: { entries: shown } };
+    },
+  },
+  {
+    method: 'get',
+    path: '/metrics',
+    summary: 'All metrics in the text format of Prometheus.',
+    status: 200,
+    contentType: 'text/plain; version=0.0.4; charset=utf-8',
+    async handle({ ports }) {
+      if (ports.metrics === undefined) throw new ProblemError(notBound('METRICS'));
+      const text = await ports.metrics();
+      return new Response(text, {
+        headers: { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' },
+      });
+    },
+  },
+];
+
+async function domainOf({ ports }: Call, name = ports.ownDomain): Promise<AdminDomain> {
+  const domain = await ports.domain(name);
+  if (domain === undefined) {
+    throw new ProblemError({
+      ...notFound(
+        `No rules are known for the domain ${JSON.stringify(name)}. This gateway’s own is ${JSON.stringify(ports.ownDomain)}.`,
+      ),
+      error: 'unknown_domain',
+    });
+  }
+  return domain;
+}
+
+function controlOf({ ports }: Call): ControlApi {
+  if (ports.control === undefined) throw new ProblemError(notBound('CONTROL'));
+  return ports.control;
+}
+
+function notBound(binding: string) {
+  return {
+    status: 503,
+    error: 'not_bound',
+    message: `This Worker has no binding ${binding}, so there is nobody to ask.`,
+  };
+}
+
+function changeBy(call: Call) {
+  return { control: controlOf(call), author: call.author, nowMs: call.ports.nowMs() };
+}
+
+function domainIn({ parameters }: Call): string {
+  return checkedParameter(schemas.domainName, parameters.domain, 'domain');
+}
+
+function numberIn({ parameters }: Call, name: string): number {
+  return checkedParameter(schemas.versionNumber, parameters[name], name);
+}
+
+function checkedParameter<Schema extends z.ZodType>(
+  schema: Schema,
+  value: string | undefined,
+  name: string,
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new ProblemError(notFound(`There is nothing here: ${JSON.stringify(value)} is no ${name}.`));
+}

@@ -1,0 +1,46 @@
+/**
+ * What the admin API needs of the Worker that it is part of.
+ */
+import type { OwnerCall, OwnerReply } from '../engine/messages.ts';
+import type { Background } from '../engine/ports.ts';
+import type { Verdict } from '../engine/verdict.ts';
+import type { Caller } from '../policy/caller.ts';
+import type { ControlApi } from '../policy/control.ts';
+import type { Facts, Match, Matcher } from '../policy/match.ts';
+import type { Ruleset } from '../policy/ruleset.ts';
+
+/** A domain as this isolate has it. */
+export interface AdminDomain {
+  readonly ruleset: Ruleset;
+  readonly matcher: Matcher;
+  /** As the gateway would decide it; `cost` in place of the ruleset's. */
+  decide(facts: Facts, cost: number | undefined, background: Background): Promise<AdminDecision>;
+  /** These counters were set back. */
+  forget(counterIds: readonly string[]): void;
+}
+
+export interface AdminDecision {
+  readonly verdict: Verdict;
+  readonly match: Match;
+  readonly cost: number;
+}
+
+export interface AdminPorts {
+  /** The token that opens the API; without one there is no API. */
+  readonly token: string | undefined;
+  /** The gateway's own domain: what a request is about that names none. */
+  readonly ownDomain: string;
+  nowMs(): number;
+  domain(name: string): Promise<AdminDomain | undefined>;
+  /** Who shows a key; `undefined` where there is nobody to ask. */
+  lookUp(hash: string, address: string, background: Background): Promise<Caller> | undefined;
+  forgetKey(hash: string): void;
+  /** Rejects when the owner does not answer in time. */
+  callOwner(owner: string, call: OwnerCall): Promise<OwnerReply>;
+  /** The control plane; absent where none is bound. */
+  readonly control: ControlApi | undefined;
+  /** All metrics in the text format of Prometheus; absent where there is no hub. */
+  readonly metrics: (() => Promise<string>) | undefined;
+  /** Whatever is known of it is to be refreshed soon: a change was made here. */
+  refresh(background: Background): void;
+}

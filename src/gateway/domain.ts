@@ -1,0 +1,68 @@
+/**
+ * One domain in one isolate: its rules, its limiter, and what is counted about it.
+ *
+ * A limiter is for one domain only, since "newer" is an order among the activations of one domain.
+ */
+import type { EngineLog } from '../engine/ports.ts';
+import { logEvent } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { Limiter } from './limiter.ts';
+import type { Recorder } from './recorder.ts';
+import { type RulesPorts, RulesSource } from './rules-source.ts';
+import type { Snapshot } from './snapshot.ts';
+import { Tally } from './tally.ts';
+
+export interface DomainOptions extends Pick<RulesPorts, 'stores' | 'seed' | 'sha256' | 'within'> {
+  readonly owners: DurableObjectNamespace;
+  readonly bundled: Snapshot;
+  readonly metrics: Metrics;
+  readonly recorder: Recorder | undefined;
+  /** The domain that the gateway itself serves. */
+  readonly isOwn: boolean;
+}
+
+/** 256 KiB: a domain that is only asked about now and then. */
+const OTHER_BUCKET_SLOTS = 16_384;
+
+export class Domain {
+  readonly source: RulesSource;
+  readonly limiter: Limiter;
+  #isCutOff = false;
+
+  constructor({ owners, bundled, metrics, recorder, isOwn, ...sources }: DomainOptions) {
+    const { domain } = bundled.ruleset;
+    const tally = new Tally(metrics, domain);
+    this.source = new RulesSource(bundled, {
+      ...sources,
+      onRefused: (reason) => {
+        if (reason === 'unreachable') metrics.count('rules_fetch_failures_total', { domain });
+        else metrics.count('rules_rejected_total', { domain, reason });
+      },
+      onChanged: (event) => logEvent({ ...event }),
+    });
+    this.limiter = new Limiter(owners, {
+      ...(isOwn ? {} : { bucketSlots: OTHER_BUCKET_SLOTS }),
+      observer: {
+        decided: (decided, facts) => {
+          tally.decided(decided);
+          recorder?.record(facts, decided.cost, Date.now());
+        },
+        count: (event, amount) => tally.event(event, amount),
+        shadowDenied: (winner) => tally.shadowDenied(winner),
+        answered: (tookMs) => metrics.observe('owner_answer_seconds', {}, tookMs / 1_000),
+        heard: ({ version, clamps }) => this.source.heard(version, clamps),
+        changed: (line) => this.#changed(line),
+      },
+    });
+  }
+
+  /** Whether no owner at all can be reached. */
+  get isCutOff(): boolean {
+    return this.#isCutOff;
+  }
+
+  #changed({ event }: EngineLog): void {
+    if (event === 'all_owners_unreachable') this.#isCutOff = true;
+    if (event === 'owners_reachable') this.#isCutOff = false;
+  }
+}

@@ -1,0 +1,292 @@
+/**
+ * The Durable Object behind the admin API: versions of rules and which is in force, clamps, the key directory, and who changed what.
+ *
+ * Promise: a change is whole or not at all. What is stored, and what others have still to be told of it, is one transaction; the telling
+ * (KV, owners) follows at once, and again until it has arrived. Isolates ask here for what KV does not have. A version is compiled by the
+ * same code as `limiter validate`, and one with errors is never stored.
+ */
+import { DurableObject } from 'cloudflare:workers';
+import { sha256 as sha256Bytes } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import {
+  ACTIVATION_FORMAT,
+  type ActivationDocument,
+  activationKey,
+  type Head,
+  headKey,
+} from '../policy/activation.ts';
+import { CLAMPS_MAX } from '../policy/clamp.ts';
+import { compile } from '../policy/compile.ts';
+import type {
+  ActivationProblem,
+  AuditEntry,
+  Clamped,
+  ControlApi,
+  KeyChange,
+  NewClamp,
+  Page,
+  Publication,
+  Published,
+  StoredActivation,
+  StoredClamp,
+  StoredKey,
+  StoredVersion,
+  VersionList,
+} from '../policy/control.ts';
+import type { Pairs } from '../policy/counter.ts';
+import { RULESET_FORMAT, type Ruleset } from '../policy/ruleset.ts';
+import { logEvent } from '../telemetry/log.ts';
+import { Audit } from './control/audit.ts';
+import { ClampStore } from './control/clamp-store.ts';
+import { KeyStore } from './control/key-store.ts';
+import { Outbox } from './control/outbox.ts';
+import { Telling, type Told } from './control/telling.ts';
+import { Versions } from './control/versions.ts';
+
+const LISTED_ACTIVATIONS = 100;
+
+export class ControlPlane extends DurableObject implements ControlApi {
+  readonly #bindings: Told;
+  readonly #versions: Versions;
+  readonly #clamps: ClampStore;
+  readonly #keys: KeyStore;
+  readonly #audit: Audit;
+  readonly #outbox: Outbox;
+  #heads = new Map<string, string>();
+  readonly #telling: Telling;
+
+  constructor(state: DurableObjectState, env: Cloudflare.Env) {
+    super(state, env);
+    this.#bindings = env as unknown as Told;
+    const { sql } = state.storage;
+    this.#versions = new Versions(sql);
+    this.#clamps = new ClampStore(sql);
+    this.#keys = new KeyStore(sql);
+    this.#audit = new Audit(sql);
+    this.#outbox = new Outbox(sql);
+    this.#telling = new Telling(state.storage, this.#outbox, this.#bindings);
+    sql.exec('CREATE TABLE IF NOT EXISTS domains (domain TEXT PRIMARY KEY) WITHOUT ROWID');
+  }
+
+  /** What is in force in a domain; also of one that nothing was ever published for. */
+  async head(domain: string): Promise<string> {
+    const known = this.#heads.get(domain);
+    if (known !== undefined) return known;
+    const head = JSON.stringify(this.#headOf(domain, Date.now()));
+    this.#heads.set(domain, head);
+    return head;
+  }
+
+  async activation(domain: string, activation: number): Promise<string | null> {
+    return this.#documentOf(domain, activation);
+  }
+
+  /** A key's entry; `null` where there is none. */
+  async key(hash: string): Promise<string | null> {
+    return this.#keys.text(hash);
+  }
+
+  async publish({ domain, rules, message, author, activate }: Publication): Promise<Published> {
+    const nowMs = Date.now();
+    const compiled = compile(rules, { sha256, builtAtMs: nowMs });
+    if (!compiled.ok) return { errors: compiled.errors };
+    const { ruleset, warnings } = compiled;
+    if (ruleset.domain !== domain)
+      return {
+        errors: [
+          {
+            path: ['domain'],
+            message: `is ${JSON.stringify(ruleset.domain)}, not ${JSON.stringify(domain)}`,
+          },
+        ],
+      };
+    const published = this.#change(domain, () => {
+      const version = this.#versions.add({
+        domain,
+        createdAtMs: nowMs,
+        author,
+        message,
+        source: JSON.stringify(rules),
+        ruleset: JSON.stringify(ruleset),
+        warnings: JSON.stringify(warnings),
+      });
+      this.#audit.add({ author, atMs: nowMs }, 'publish', { domain, version, message });
+      return {
+        version,
+        ...(activate && { activation: this.#activate(domain, { version, author, cause: 'publish' }) }),
+      };
+    });
+    await this.#telling.tell();
+    return { ...published, warnings };
+  }
+
+  async activate(domain: string, version: number, author: string): Promise<number | ActivationProblem> {
+    if (this.#versions.find(domain, version) === undefined) return 'no_such_version';
+    const activation = this.#change(domain, () =>
+      this.#activate(domain, { version, author, cause: 'activate' }),
+    );
+    await this.#telling.tell();
+    return activation;
+  }
+
+  /** Puts the version in force that was in force before the present one. */
+  async rollback(
+    domain: string,
+    author: string,
+  ): Promise<{ activation: number; version: number } | ActivationProblem> {
+    const version = this.#versions.before(domain);
+    if (version === undefined) return 'nothing_before';
+    const activation = this.#change(domain, () =>
+      this.#activate(domain, { version, author, cause: 'rollback' }),
+    );
+    await this.#telling.tell();
+    return { activation, version };
+  }
+
+  async versions(domain: string, page: Page): Promise<VersionList> {
+    return {
+      active: this.#versions.active(domain),
+      versions: this.#versions.list(domain, page),
+      activations: this.#versions.activations(domain, LISTED_ACTIVATIONS),
+    };
+  }
+
+  async version(domain: string, version: number): Promise<StoredVersion | undefined> {
+    return this.#versions.find(domain, version);
+  }
+
+  /** Sets a clamp, or lifts one (`none`). Answers what has not been told yet, or that there are too many. */
+  async clamp(wanted: NewClamp): Promise<Clamped> {
+    const { domain, author, atMs, action, owner } = wanted;
+    this.#clamps.sweep(atMs);
+    const others = this.#clamps.list(domain, atMs).length;
+    if (action !== 'none' && others >= CLAMPS_MAX) return 'too_many';
+    const clamp = this.#change(domain, () => {
+      const made = this.#clamps.put(wanted);
+      this.#audit.add({ author, atMs }, action === 'none' ? 'unclamp' : 'clamp', { ...made });
+      this.#outbox.add(Telling.word(owner, made));
+      return made;
+    });
+    return { clamp, untold: await this.#telling.tell() };
+  }
+
+  async clamps(domain: string): Promise<readonly StoredClamp[]> {
+    return this.#clamps.list(domain, Date.now());
+  }
+
+  async findClamp(domain: string, pairs: Pairs): Promise<StoredClamp | undefined> {
+    return this.#clamps.find(domain, pairs, Date.now());
+  }
+
+  /** `entry` absent: the key is removed. Answers how many there were to remove. */
+  async putKeys(changes: readonly KeyChange[], author: string): Promise<{ removed: number }> {
+    const wasEmpty = this.#keys.isEmpty;
+    let removed = 0;
+    this.ctx.storage.transactionSync(() => {
+      for (const { keySha256, entry } of changes) {
+        if (entry !== undefined) this.#keys.put({ keySha256, entry });
+        else if (this.#keys.remove(keySha256)) removed += 1;
+        const value = entry === undefined ? null : JSON.stringify(entry);
+        if (this.#bindings.KEYS !== undefined) this.#outbox.add({ target: 'KEYS', key: keySha256, value });
+      }
+      const [first] = changes;
+      const detail = changes.length === 1 ? { keySha256: first?.keySha256 } : { keys: changes.length };
+      const action = first?.entry === undefined ? 'revoke_keys' : 'put_keys';
+      this.#audit.add({ author, atMs: Date.now() }, action, detail);
+      if (wasEmpty !== this.#keys.isEmpty) this.#renewHeads();
+    });
+    await this.#telling.tell();
+    return { removed };
+  }
+
+  async keys(page: { after: string; limit: number }): Promise<readonly StoredKey[]> {
+    return this.#keys.list(page);
+  }
+
+  async audit(page: Page): Promise<readonly AuditEntry[]> {
+    return this.#audit.list(page);
+  }
+
+  override async alarm(): Promise<void> {
+    this.#clamps.sweep(Date.now());
+    await this.#telling.drain();
+  }
+
+  #activate(
+    domain: string,
+    change: { version: number; author: string; cause: StoredActivation['cause'] },
+  ): number {
+    const atMs = Date.now();
+    const activation = this.#versions.activate(domain, { ...change, atMs });
+    this.#audit.add({ author: change.author, atMs }, 'activate', { domain, ...change, activation });
+    if (this.#bindings.RULES !== undefined) {
+      const value = this.#documentOf(domain, activation);
+      this.#outbox.add({ target: 'RULES', key: activationKey(domain, activation), value });
+    }
+    logEvent({ event: 'rules_put_in_force', domain, ...change, activation });
+    return activation;
+  }
+
+  /** A change of one domain, with all that has to be told of it, in one transaction. */
+  #change<Value>(domain: string, make: () => Value): Value {
+    return this.ctx.storage.transactionSync(() => {
+      this.ctx.storage.sql.exec('INSERT OR IGNORE INTO domains VALUES (?)', domain);
+      const value = make();
+      this.#renewHead(domain);
+      return value;
+    });
+  }
+
+  #renewHeads(): void {
+    const domains = this.ctx.storage.sql.exec<{ domain: string }>('SELECT domain FROM domains').toArray();
+    this.#heads.clear();
+    for (const { domain } of domains) this.#renewHead(domain);
+  }
+
+  #renewHead(domain: string): void {
+    this.#heads.delete(domain);
+    if (this.#bindings.RULES === undefined) return;
+    const value = JSON.stringify(this.#headOf(domain, Date.now()));
+    this.#outbox.add({ target: 'RULES', key: headKey(domain), value });
+  }
+
+  #headOf(domain: string, nowMs: number): Head {
+    return {
+      format: ACTIVATION_FORMAT,
+      domain,
+      activation: this.#versions.active(domain)?.activation ?? 0,
+      revision: this.#clamps.revision,
+      clamps: this.#clamps.list(domain, nowMs).map(({ clamp }) => clamp),
+      hasKeys: !this.#keys.isEmpty,
+    };
+  }
+
+  #documentOf(domain: string, activation: number): string | null {
+    const activated = this.#versions.activation(domain, activation);
+    const version = activated && this.#versions.find(domain, activated.version);
+    if (activated === undefined || version === undefined) return null;
+    const ruleset = inPresentFormat(version);
+    const document: ActivationDocument = {
+      format: ACTIVATION_FORMAT,
+      domain,
+      activation,
+      version: activated.version,
+      activatedAtMs: activated.activatedAtMs,
+      digest: sha256(ruleset),
+      ruleset,
+    };
+    return JSON.stringify(document);
+  }
+}
+
+/** A version that was compiled by other code is compiled again; it was valid then, and formats are read one version back and forth. */
+function inPresentFormat({ source, ruleset }: StoredVersion): string {
+  const { format, builtAtMs } = JSON.parse(ruleset) as Ruleset;
+  if (format === RULESET_FORMAT) return ruleset;
+  const compiled = compile(JSON.parse(source), { sha256, builtAtMs });
+  return compiled.ok ? JSON.stringify(compiled.ruleset) : ruleset;
+}
+
+function sha256(text: string): string {
+  return bytesToHex(sha256Bytes(utf8ToBytes(text)));
+}

@@ -1,0 +1,111 @@
+/**
+ * Empties the outbox: to KV, and to the owners of clamped callers. At once after a change, and again by alarm until all has arrived.
+ */
+import { MESSAGE_FORMAT, type OwnerCall } from '../../engine/messages.ts';
+import type { Clamp } from '../../policy/clamp.ts';
+import { encodePairs } from '../../policy/counter.ts';
+import { logEvent } from '../../telemetry/log.ts';
+import type { Outbox, Word } from './outbox.ts';
+
+/** A change is answered when all have been told of it, or after this long; what is left is told later. */
+const TELL_MS_MAX = 2_000;
+
+/** Whoever takes longer is told again later. */
+const SEND_MS_MAX = 5_000;
+
+/** Between attempts: doubled from a second, up to a minute. */
+const RETRY_MS = { first: 1_000, last: 60_000 };
+
+export interface Told {
+  readonly OWNER: DurableObjectNamespace;
+  readonly RULES?: KVNamespace;
+  readonly KEYS?: KVNamespace;
+}
+
+export class Telling {
+  readonly #storage: DurableObjectStorage;
+  readonly #outbox: Outbox;
+  readonly #told: Told;
+  #draining: Promise<string | undefined> | undefined;
+  #failures = 0;
+
+  constructor(storage: DurableObjectStorage, outbox: Outbox, told: Told) {
+    this.#storage = storage;
+    this.#outbox = outbox;
+    this.#told = told;
+  }
+
+  /** A clamp for the owner of its caller. */
+  static word(owner: string, clamp: Clamp): Word {
+    return { target: 'OWNER', key: `${owner}\n${encodePairs(clamp.pairs)}`, value: JSON.stringify(clamp) };
+  }
+
+  /** Tells whoever has to know, and answers why some do not yet. */
+  tell(): Promise<string | undefined> {
+    return orLater(this.drain(), TELL_MS_MAX, () => 'some are told later');
+  }
+
+  /** One at a time; what is added meanwhile goes along. Never rejects. */
+  drain(): Promise<string | undefined> {
+    this.#draining ??= this.#drain().finally(() => {
+      this.#draining = undefined;
+    });
+    return this.#draining;
+  }
+
+  async #drain(): Promise<string | undefined> {
+    const failure = await this.#outbox.drain((word) => this.#send(word));
+    if (failure === undefined) {
+      this.#failures = 0;
+      return undefined;
+    }
+    if (this.#failures === 0)
+      logEvent({ event: 'control_telling_failed', waiting: this.#outbox.size, reason: failure });
+    const delayMs = Math.min(RETRY_MS.last, RETRY_MS.first * 2 ** this.#failures);
+    this.#failures += 1;
+    await this.#storage.setAlarm(Date.now() + delayMs);
+    return failure;
+  }
+
+  #send({ target, key, value }: Word): Promise<void> {
+    const sent =
+      target === 'OWNER'
+        ? this.#push(key.slice(0, key.indexOf('\n')), `${value}`)
+        : this.#put(target, key, value);
+    return orLater(sent, SEND_MS_MAX, () => {
+      throw new Error(`${target} did not answer within ${SEND_MS_MAX} ms`);
+    });
+  }
+
+  /** A namespace that is no longer bound has nobody to tell. */
+  async #put(target: 'RULES' | 'KEYS', key: string, value: string | null): Promise<void> {
+    if (value === null) await this.#told[target]?.delete(key);
+    else await this.#told[target]?.put(key, value);
+  }
+
+  async #push(owner: string, clamp: string): Promise<void> {
+    const call: OwnerCall = {
+      format: MESSAGE_FORMAT,
+      holder: 'control',
+      version: { activation: 0, builtAtMs: 0 },
+      clamps: [JSON.parse(clamp) as Clamp],
+    };
+    const stub = this.#told.OWNER.getByName(owner) as unknown as { call(call: OwnerCall): Promise<unknown> };
+    await stub.call(call);
+  }
+}
+
+async function orLater<Value>(
+  promise: Promise<Value>,
+  limitMs: number,
+  instead: () => Value,
+): Promise<Value> {
+  const { promise: late, resolve } = Promise.withResolvers<'late'>();
+  const timer = setTimeout(() => resolve('late'), limitMs);
+  try {
+    const first = await Promise.race([promise.then((value) => ({ value })), late]);
+    return first === 'late' ? instead() : first.value;
+  } finally {
+    clearTimeout(timer);
+  }
+}

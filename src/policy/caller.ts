@@ -1,0 +1,35 @@
+/**
+ * Who a caller is, once the key that it shows has been looked up.
+ */
+import { UNVERIFIED_KEY } from './attributes.ts';
+import type { Identity } from './ruleset.ts';
+
+/** What a directory says of a key. `unanswered`: it did not say. */
+export type Caller =
+  | { readonly kind: 'known'; readonly attributes: Readonly<Record<string, string>> }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'unanswered' };
+
+const UNKNOWN: Caller = { kind: 'unknown' };
+
+/** Whether the rule file itself says who this is, so that nobody need be asked. */
+export function isListed(hash: string, { keys }: Identity): boolean {
+  return Object.hasOwn(keys, hash);
+}
+
+/**
+ * The attributes of a caller that shows the key of this hash (`undefined`: none). The rule file's own list comes before the directory.
+ * A key that nobody could look up is a caller of its own among many, and gets what an unknown one gets.
+ */
+export function callerAttributes(
+  hash: string | undefined,
+  identity: Identity,
+  caller: Caller = UNKNOWN,
+): Readonly<Record<string, string>> {
+  const { keys, defaults, unknownKeys } = identity;
+  if (hash === undefined) return defaults;
+  if (Object.hasOwn(keys, hash)) return { ...keys[hash], api_key: hash };
+  if (caller.kind === 'known') return { ...caller.attributes, api_key: hash };
+  if (caller.kind === 'unanswered') return { ...defaults, [UNVERIFIED_KEY]: hash };
+  return unknownKeys === 'subject' ? { ...defaults, api_key: hash } : defaults;
+}
