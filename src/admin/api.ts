@@ -6,7 +6,8 @@
  */
 import { type Context, Hono } from 'hono';
 import { logEvent } from '../telemetry/log.ts';
-import { ENDPOINTS, type Endpoint } from './endpoints.ts';
+import type { Endpoint } from './call.ts';
+import { ENDPOINTS } from './endpoints.ts';
 import { Guard } from './guard.ts';
 import { parse, queryOf, readJson } from './input.ts';
 import { openApi } from './openapi.ts';

@@ -4,48 +4,17 @@
  */
 import type * as z from 'zod';
 import { boundOf } from '../engine/bound.ts';
-import type { Background } from '../engine/ports.ts';
-import type { ControlApi } from '../policy/control.ts';
 import { readEntry } from '../policy/directory.ts';
 import { explain } from '../policy/explain.ts';
+import { changeBy, controlOf, domainIn, domainOf, type Endpoint, notBound, numberIn } from './call.ts';
 import { check } from './check.ts';
 import { liftClamp, setClamp, shown as shownClamp } from './clamps.ts';
 import { inspect, reset } from './counters.ts';
 import { resolve } from './facts.ts';
 import { changeOf, hashOf, listed, shown as shownKey } from './keys.ts';
-import type { AdminDomain, AdminPorts } from './ports.ts';
 import { notFound, ProblemError } from './problems.ts';
 import { activate, diff, list, publish, rollback, show } from './rulesets.ts';
 import * as schemas from './schemas.ts';
-
-export interface Call {
-  readonly ports: AdminPorts;
-  readonly background: Background;
-  /** Checked against the endpoint's schemas. */
-  readonly body: unknown;
-  readonly query: unknown;
-  readonly parameters: Readonly<Record<string, string>>;
-  readonly author: string;
-}
-
-export interface Answer {
-  readonly status?: number;
-  readonly body: unknown;
-}
-
-export interface Endpoint {
-  readonly method: 'get' | 'put' | 'post' | 'delete';
-  /** With `:parameters`. */
-  readonly path: string;
-  readonly summary: string;
-  readonly body?: z.ZodType;
-  readonly query?: z.ZodObject;
-  readonly bytesMax?: number;
-  readonly status: number;
-  readonly answer?: z.ZodType;
-  readonly contentType?: string;
-  handle(call: Call): Promise<Answer | Response>;
-}
 
 /** As large as a rule file may be on disk, and what JSON adds. */
 const RULES_BYTES_MAX = 2_097_152;
@@ -306,51 +275,3 @@ export const ENDPOINTS: readonly Endpoint[] = [
     },
   },
 ];
-
-async function domainOf({ ports }: Call, name = ports.ownDomain): Promise<AdminDomain> {
-  const domain = await ports.domain(name);
-  if (domain === undefined) {
-    throw new ProblemError({
-      ...notFound(
-        `No rules are known for the domain ${JSON.stringify(name)}. This gateway’s own is ${JSON.stringify(ports.ownDomain)}.`,
-      ),
-      error: 'unknown_domain',
-    });
-  }
-  return domain;
-}
-
-function controlOf({ ports }: Call): ControlApi {
-  if (ports.control === undefined) throw new ProblemError(notBound('CONTROL'));
-  return ports.control;
-}
-
-function notBound(binding: string) {
-  return {
-    status: 503,
-    error: 'not_bound',
-    message: `This Worker has no binding ${binding}, so there is nobody to ask.`,
-  };
-}
-
-function changeBy(call: Call) {
-  return { control: controlOf(call), author: call.author, nowMs: call.ports.nowMs() };
-}
-
-function domainIn({ parameters }: Call): string {
-  return checkedParameter(schemas.domainName, parameters.domain, 'domain');
-}
-
-function numberIn({ parameters }: Call, name: string): number {
-  return checkedParameter(schemas.versionNumber, parameters[name], name);
-}
-
-function checkedParameter<Schema extends z.ZodType>(
-  schema: Schema,
-  value: string | undefined,
-  name: string,
-): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new ProblemError(notFound(`There is nothing here: ${JSON.stringify(value)} is no ${name}.`));
-}

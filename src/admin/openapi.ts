@@ -1,6 +1,7 @@
 /** The admin API as an OpenAPI 3.1 document, made from the list of endpoints and the schemas that requests are checked against. */
 import * as z from 'zod';
-import { ENDPOINTS, type Endpoint } from './endpoints.ts';
+import type { Endpoint } from './call.ts';
+import { ENDPOINTS } from './endpoints.ts';
 
 const PREFIX = '/_limiter';
 

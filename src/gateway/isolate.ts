@@ -168,11 +168,12 @@ export class Isolate implements LimiterServices {
 
   #newDirectory(intervalMs: number): KeyDirectory {
     const { KEYS, CONTROL } = this.#bindings;
+    const nearby = KEYS && ((hash: string) => KEYS.get(hash, { cacheTtl: KV_CACHE_SECONDS }));
+    const central = CONTROL && ((hash: string) => stubOf<ControlStub>(CONTROL, CONTROL_NAME).key(hash));
     const fetch = async (hash: string) => {
-      const text =
-        KEYS === undefined
-          ? await stubOf<ControlStub>(CONTROL!, CONTROL_NAME).key(hash)
-          : await KEYS.get(hash, { cacheTtl: KV_CACHE_SECONDS });
+      if (nearby === undefined) return readEntry(await central?.(hash));
+      // The control plane knows what KV cannot say.
+      const text = await nearby(hash).catch((error) => central?.(hash) ?? Promise.reject(error));
       return readEntry(text);
     };
     return new KeyDirectory({

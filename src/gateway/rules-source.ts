@@ -44,18 +44,24 @@ export type RulesEvent =
 /** A source that takes longer is as good as down. Nobody waits for it but the refresh itself. */
 const FETCH_MS_MAX = 5_000;
 
+/** Two stores, each asked for a head and an activation; a refresh that takes longer went with the request that it was of. */
+const REFRESH_MS_MAX = 4 * FETCH_MS_MAX;
+
 export class RulesSource {
   readonly #ports: RulesPorts;
   #snapshot: Snapshot;
-  #hasKeys = false;
+  #hasKeys: boolean;
   /** Why the last refresh brought nothing; `undefined` when it went well. */
   #problem: string | undefined;
   /** The newest activation that an owner has named. */
   #named = 0;
   #isNews = false;
+  #refreshingUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(bundled: Snapshot, ports: RulesPorts) {
     this.#snapshot = bundled;
+    // Until a head says otherwise there may be keys.
+    this.#hasKeys = ports.stores.length > 0;
     this.#ports = ports;
   }
 
@@ -63,7 +69,7 @@ export class RulesSource {
     return this.#snapshot;
   }
 
-  /** Whether the key directory held any key when it was last heard of. */
+  /** Whether the key directory may hold a key, as far as is known. */
   get hasKeys(): boolean {
     return this.#hasKeys;
   }
@@ -82,15 +88,20 @@ export class RulesSource {
     for (const clamp of clamps) if (clamp.domain === this.#held.domain) this.#snapshot.clamps.learn(clamp);
   }
 
-  /** Never rejects. */
+  /** Never rejects. One at a time: whoever comes while another is under way has it done again afterwards. */
   async refresh(nowMs: number): Promise<void> {
-    this.#isNews = false;
+    if (this.#ports.stores.length === 0) return;
+    this.#isNews = nowMs < this.#refreshingUntilMs;
+    if (this.#isNews) return;
+    this.#refreshingUntilMs = nowMs + REFRESH_MS_MAX;
     this.#snapshot.clamps.sweep(nowMs);
     try {
       const problem = await this.#refresh();
       this.#note(problem);
     } catch (error) {
       this.#note('unreachable', error);
+    } finally {
+      this.#refreshingUntilMs = Number.NEGATIVE_INFINITY;
     }
   }
 
@@ -147,7 +158,7 @@ export class RulesSource {
         failure = error;
       }
     }
-    if (best === undefined) throw failure ?? new Error('there is no source of rules');
+    if (best === undefined) throw failure;
     return best;
   }
 

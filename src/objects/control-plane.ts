@@ -8,6 +8,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import { sha256 as sha256Bytes } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { BoundedMap } from '../engine/bounded-map.ts';
 import {
   ACTIVATION_FORMAT,
   type ActivationDocument,
@@ -45,6 +46,9 @@ import { Versions } from './control/versions.ts';
 
 const LISTED_ACTIVATIONS = 100;
 
+/** Heads are asked for every second or so; whoever asks for more domains than this has theirs put together each time. */
+const HEADS_MAX = 1_000;
+
 export class ControlPlane extends DurableObject implements ControlApi {
   readonly #bindings: Told;
   readonly #versions: Versions;
@@ -52,7 +56,7 @@ export class ControlPlane extends DurableObject implements ControlApi {
   readonly #keys: KeyStore;
   readonly #audit: Audit;
   readonly #outbox: Outbox;
-  #heads = new Map<string, string>();
+  readonly #heads = new BoundedMap<string>(HEADS_MAX);
   readonly #telling: Telling;
 
   constructor(state: DurableObjectState, env: Cloudflare.Env) {
@@ -166,6 +170,12 @@ export class ControlPlane extends DurableObject implements ControlApi {
       this.#audit.add({ author, atMs }, action === 'none' ? 'unclamp' : 'clamp', { ...made });
       this.#outbox.add(Telling.word(owner, made));
       return made;
+    });
+    logEvent({
+      event: action === 'none' ? 'clamp_lifted' : 'clamp_set',
+      owner,
+      action,
+      untilMs: clamp.untilMs,
     });
     return { clamp, untold: await this.#telling.tell() };
   }

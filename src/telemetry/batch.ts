@@ -10,8 +10,8 @@ import { LABEL_LENGTH_MAX, type Labels, labelValue, readLabels } from './labels.
 
 export const BATCH_FORMAT = 1;
 
-/** Two for each domain and two of the isolate: enough for 15 domains. The hub keeps as many of each live isolate. */
-export const GAUGES_MAX = 32;
+/** Two for each domain that an isolate has met and two of its own: 31 domains. The hub keeps as many of each live isolate. */
+export const GAUGES_MAX = 64;
 
 export type CounterEntry = readonly [name: string, labels: Labels, amount: number];
 export type GaugeEntry = readonly [name: string, labels: Labels, value: number];

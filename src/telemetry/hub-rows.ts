@@ -9,7 +9,7 @@ export const PIECE_LENGTH_MAX = 900_000;
 const PREFIX = 'hub:';
 
 /**
- * 10,000 series at up to 1 kB and 4,096 isolates at up to 32 gauges of 300 bytes are 50 pieces; storage writes 128 at once. A usual
+ * 10,000 series at up to 1 kB and 4,096 isolates at up to 64 gauges of 300 bytes are 100 pieces; storage writes 128 at once. A usual
  * hub is one.
  */
 const PIECE_DIGITS = 3;

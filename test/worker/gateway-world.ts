@@ -3,7 +3,7 @@ import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers';
 import { createHash } from 'node:crypto';
 import { createGateway, type GatewayBindings, type GatewayOptions } from '../../src/gateway/app.ts';
-import { bundledSnapshot } from '../../src/gateway/rules-source.ts';
+import { bundledSnapshot } from '../../src/gateway/snapshot.ts';
 import { compile } from '../../src/policy/compile.ts';
 import type { Ruleset } from '../../src/policy/ruleset.ts';
 

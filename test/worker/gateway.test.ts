@@ -4,7 +4,7 @@ import { env } from 'cloudflare:workers';
 import { type Item, parseList } from 'structured-headers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type LimiterEnv, rateLimit } from '../../src/gateway/rate-limit.ts';
-import { bundledSnapshot } from '../../src/gateway/rules-source.ts';
+import { bundledSnapshot } from '../../src/gateway/snapshot.ts';
 import { GatewayWorld, isolateOf, rulesetOf } from './gateway-world.ts';
 
 const TWO_A_MINUTE = { unit: 'minute', requests_per_unit: 2 };

@@ -3,7 +3,7 @@ import { createExecutionContext, env, reset, waitOnExecutionContext } from 'clou
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type LimiterEnv, rateLimit } from '../../src/gateway/rate-limit.ts';
-import { bundledSnapshot } from '../../src/gateway/rules-source.ts';
+import { bundledSnapshot } from '../../src/gateway/snapshot.ts';
 import { GatewayWorld, isolateOf, rulesetOf } from './gateway-world.ts';
 
 afterEach(() => reset());
