@@ -6,6 +6,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import type { Figure, Measurement } from './bench/figure.ts';
+import { control } from './bench/measurements/control.ts';
 import { hot } from './bench/measurements/hot.ts';
 import { core, table } from './bench/measurements/memory.ts';
 import { peers } from './bench/measurements/peers.ts';
@@ -14,7 +15,7 @@ import { wait } from './bench/measurements/wait.ts';
 import { renderTable, rowsOf, toJson } from './bench/report.ts';
 import { command, runCommand, UsageError } from './command.ts';
 
-const MEASUREMENTS: readonly Measurement[] = [core, table, local, strict, flood, wait, hot, peers];
+const MEASUREMENTS: readonly Measurement[] = [core, table, local, strict, flood, wait, hot, control, peers];
 
 interface Flags {
   readonly only?: string;

@@ -94,7 +94,12 @@ function parseFlags(): Flags {
       '--record <file>',
       'append each decided request as a JSON line, keys as hashes: for `limiter replay`',
     )
-    .option('--bare', 'without control plane and telemetry: what a bench compares with')
+    .option(
+      '--v8-flag <flag>',
+      'a flag for V8, such as --max-semi-space-size=1 to trade speed for memory (repeat it for more)',
+      (flag: string, before: readonly string[]) => [...before, flag],
+      [],
+    )
     .option(
       '--faults <port>',
       'a test control: PUT /owner {"mode":"ok"|"down"|"slow","delayMs":N}, PUT /control {"mode":M}, GET and DELETE /counts',

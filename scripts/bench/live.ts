@@ -41,6 +41,9 @@ function requestOf(key: string, path: string): Buffer {
   });
 }
 
+/** Of a server on loopback that lives as long as a measurement. */
+export const ADMIN_TOKEN = 'bench';
+
 export interface LivePorts<Name extends BesideName> {
   readonly gateways: readonly number[];
   readonly beside: Readonly<Record<Name, readonly number[]>>;
@@ -68,6 +71,7 @@ export async function withServe<T, Name extends BesideName = never>(
   const server = await startServe(
     ...['--port', String(first), '--gateways', String(gateways)],
     ...['--rules', join(PROJECT_ROOT, 'scripts', 'bench', 'rules', `${rules}.yaml`)],
+    ...['--admin-token', ADMIN_TOKEN],
     ...besidePorts.flatMap(([name, port]) => ['--beside', `${name}=${port}`]),
     ...(counted ? ['--faults', String(faults)] : []),
   );

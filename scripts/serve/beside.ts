@@ -6,7 +6,7 @@ import type { PeerName } from '../bundle.ts';
 import type { WorkerConfig } from './config.ts';
 
 interface Kind {
-  readonly module: 'baseline' | 'demo-origin' | PeerName;
+  readonly module: 'baseline' | 'demo-origin' | 'limiter' | PeerName;
   /** Switches of the baseline Worker, which says what they do. */
   readonly does?: readonly ('FIELDS' | 'DENIES')[];
   /** Its objects live in a Worker of their own, as the limiter's owners do. */
@@ -27,6 +27,8 @@ const KINDS = {
     objects: { binding: 'LIMITERS', className: 'ObjectLimiter' },
   },
   'rate-limiter-flexible': { module: 'rate-limiter-flexible' },
+  /** The limiter without control plane and telemetry, in front of the same owners. */
+  'bare-limiter': { module: 'limiter' },
   /** An origin of its own, for servers outside that forward to one. */
   'demo-origin': { module: 'demo-origin' },
 } as const satisfies Readonly<Record<string, Kind>>;
@@ -43,7 +45,7 @@ export interface Beside {
 /** One Worker for each, named `besideService(...)`; of one name there may be several, and so several isolates. */
 export function besideWorkers(
   beside: readonly Beside[],
-  originBindings: readonly string[],
+  { origin, limiter }: { readonly origin: readonly string[]; readonly limiter: readonly string[] },
 ): readonly WorkerConfig[] {
   const workers = beside.map((place) => {
     const { module, does = [], objects }: Kind = KINDS[place.name];
@@ -51,7 +53,7 @@ export function besideWorkers(
       name: besideService(place),
       modules: [module],
       bindings: [
-        ...originBindings,
+        ...(module === 'limiter' ? limiter : origin),
         ...does.map((what) => `(name = "${what}", text = "true")`),
         ...(objects === undefined ? [] : [objectsBinding(objects)]),
       ],

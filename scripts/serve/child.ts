@@ -10,6 +10,7 @@ const SERVE = join(PROJECT_ROOT, 'scripts', 'serve.ts');
 export interface ServeChild {
   /** The line that it printed when every port answered. */
   readonly readyLine: string;
+  readonly pid: number;
   /** Asks it to stop, and answers with its exit code (null when a signal had to end it). */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -27,6 +28,7 @@ export async function startServe(...flags: string[]): Promise<ServeChild> {
   ]);
   return {
     readyLine,
+    pid: child.pid!,
     async stop(signal = 'SIGTERM') {
       child.kill(signal);
       const [code] = await exited;

@@ -22,8 +22,8 @@ export interface ServeConfig {
   readonly adminToken?: string | undefined;
   /** Where decided requests are sent to, as `127.0.0.1:PORT`. */
   readonly recorder?: string | undefined;
-  /** Without control plane and telemetry, to measure what they cost. */
-  readonly bare: boolean;
+  /** Given to V8 as they are. */
+  readonly v8Flags: readonly string[];
 }
 
 /**
@@ -60,7 +60,7 @@ export function workerdConfig(config: ServeConfig): string {
   const workers = [
     ...limiterWorkers(config),
     ...originWorkers(config),
-    ...besideWorkers(config.beside, originBindings(config)),
+    ...besideWorkers(config.beside, { origin: originBindings(config), limiter: bareBindings(config) }),
     ...faultWorkers(config),
   ];
   const { recorder } = config;
@@ -77,7 +77,8 @@ export function workerdConfig(config: ServeConfig): string {
     'using Workerd = import "/workerd/workerd.capnp";',
     'const config :Workerd.Config = (',
     `  services = ${list(services)},`,
-    `  sockets = ${list(sockets(config).map(socket))}`,
+    `  sockets = ${list(sockets(config).map(socket))},`,
+    `  v8Flags = ${list(config.v8Flags.map(text))}`,
     ');',
     '',
   ].join('\n');
@@ -86,22 +87,20 @@ export function workerdConfig(config: ServeConfig): string {
 function limiterWorkers(config: ServeConfig): WorkerConfig[] {
   const faults = config.faultsPort !== undefined;
   const shared = [
-    ...originBindings(config),
-    '(name = "SERVER_TIMING", text = "true")',
+    ...rulesAndOrigin(config),
     '(name = "REFRESH_SECONDS", text = "1")',
     ...(config.adminToken === undefined ? [] : [`(name = "ADMIN_TOKEN", text = ${text(config.adminToken)})`]),
     ...(config.recorder === undefined ? [] : ['(name = "RECORDER", service = "recorder")']),
-    ...(config.ownRules ? ['(name = "BUNDLED_RULES", json = embed "rules.json")'] : []),
   ];
   const gateways = config.gatewayPorts.map((_, index) => ({
     name: gatewayName(index),
     modules: faults ? (['fault-gateway', 'limiter'] as const) : (['limiter'] as const),
-    bindings: [...objectBindings(config, ', serviceName = "owner"'), ...shared],
+    bindings: [...objectBindings(', serviceName = "owner"'), ...shared],
   }));
   const owner = {
     name: 'owner',
     modules: faults ? (['fault-owner', 'limiter'] as const) : (['limiter'] as const),
-    bindings: [...objectBindings(config, ''), ...shared],
+    bindings: [...objectBindings(''), ...shared],
     objectClasses: Object.values(OBJECTS),
   };
   return [...gateways, owner];
@@ -110,12 +109,28 @@ function limiterWorkers(config: ServeConfig): WorkerConfig[] {
 /** The objects by their bindings. They all live in one service. */
 const OBJECTS = { OWNER: 'LimiterOwner', CONTROL: 'ControlPlane', METRICS: 'MetricsHub' };
 
-function objectBindings({ bare }: ServeConfig, where: string): string[] {
-  const bound = Object.entries(OBJECTS).filter(([name]) => !bare || name === 'OWNER');
-  return bound.map(
+/** `where` is where the objects live, seen from the Worker that binds them. */
+function objectBindings(where: string): string[] {
+  return Object.entries(OBJECTS).map(
     ([name, className]) =>
       `(name = "${name}", durableObjectNamespace = (className = "${className}"${where}))`,
   );
+}
+
+/** The limiter as it is without a control plane: what a bench compares with. */
+function bareBindings(config: ServeConfig): string[] {
+  return [
+    '(name = "OWNER", durableObjectNamespace = (className = "LimiterOwner", serviceName = "owner"))',
+    ...rulesAndOrigin(config),
+  ];
+}
+
+function rulesAndOrigin(config: ServeConfig): string[] {
+  return [
+    ...originBindings(config),
+    '(name = "SERVER_TIMING", text = "true")',
+    ...(config.ownRules ? ['(name = "BUNDLED_RULES", json = embed "rules.json")'] : []),
+  ];
 }
 
 function originWorkers(config: ServeConfig): WorkerConfig[] {

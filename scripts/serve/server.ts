@@ -45,8 +45,7 @@ export interface ServerOptions {
   readonly adminToken?: string | undefined;
   /** A file that decided requests are appended to. */
   readonly record?: string | undefined;
-  /** Without control plane and telemetry, to measure what they cost. */
-  readonly bare?: boolean;
+  readonly v8Flag?: readonly string[];
 }
 
 /** Every port that a server with these options listens on. */
@@ -104,7 +103,7 @@ async function writeConfig(options: ServerOptions, { folder, signal, recorder }:
     stateDir,
     adminToken: options.adminToken,
     recorder,
-    bare: options.bare === true,
+    v8Flags: options.v8Flag ?? [],
   };
   buildHelpers(HELPERS, folder);
   buildPeers(

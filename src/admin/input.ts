@@ -20,17 +20,13 @@ export async function readJson(request: Request, bytesMax: number): Promise<unkn
 }
 
 async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
+  // What says that it is too large is not read at all.
+  if (Number(request.headers.get('content-length')) > bytesMax) throw tooLarge(bytesMax);
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of request.body ?? []) {
     length += chunk.byteLength;
-    if (length > bytesMax) {
-      throw new ProblemError({
-        status: 413,
-        error: 'body_too_large',
-        message: `The body has more than ${bytesMax} bytes, which is the most that this path takes.`,
-      });
-    }
+    if (length > bytesMax) throw tooLarge(bytesMax);
     chunks.push(chunk);
   }
   const bytes = new Uint8Array(length);
@@ -40,6 +36,14 @@ async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array
     at += chunk.byteLength;
   }
   return bytes;
+}
+
+function tooLarge(bytesMax: number): ProblemError {
+  return new ProblemError({
+    status: 413,
+    error: 'body_too_large',
+    message: `The body has more than ${bytesMax} bytes, which is the most that this path takes.`,
+  });
 }
 
 /** Rejects with a problem that lists every mistake. */

@@ -6,13 +6,14 @@
 import type { EngineLog } from '../engine/ports.ts';
 import { logEvent } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { Limiter } from './limiter.ts';
+import { Limiter, type LimiterObserver } from './limiter.ts';
 import type { Recorder } from './recorder.ts';
 import { type RulesPorts, RulesSource } from './rules-source.ts';
 import type { Snapshot } from './snapshot.ts';
 import { Tally } from './tally.ts';
 
-export interface DomainOptions extends Pick<RulesPorts, 'stores' | 'seed' | 'sha256' | 'within'> {
+export interface DomainOptions
+  extends Pick<RulesPorts, 'stores' | 'seed' | 'sha256' | 'within' | 'fetchMsMax'> {
   readonly owners: DurableObjectNamespace;
   readonly bundled: Snapshot;
   readonly metrics: Metrics;
@@ -26,7 +27,8 @@ const OTHER_BUCKET_SLOTS = 16_384;
 
 export class Domain {
   readonly source: RulesSource;
-  readonly limiter: Limiter;
+  readonly #newLimiter: () => Limiter;
+  #limiter: Limiter | undefined;
   #isCutOff = false;
 
   constructor({ owners, bundled, metrics, recorder, isOwn, ...sources }: DomainOptions) {
@@ -40,20 +42,25 @@ export class Domain {
       },
       onChanged: (event) => logEvent({ ...event }),
     });
-    this.limiter = new Limiter(owners, {
-      ...(isOwn ? {} : { bucketSlots: OTHER_BUCKET_SLOTS }),
-      observer: {
-        decided: (decided, facts) => {
-          tally.decided(decided);
-          recorder?.record(facts, decided.cost, Date.now());
-        },
-        count: (event, amount) => tally.event(event, amount),
-        shadowDenied: (winner) => tally.shadowDenied(winner),
-        answered: (tookMs) => metrics.observe('owner_answer_seconds', {}, tookMs / 1_000),
-        heard: ({ version, clamps }) => this.source.heard(version, clamps),
-        changed: (line) => this.#changed(line),
+    const bucketSlots = isOwn ? {} : { bucketSlots: OTHER_BUCKET_SLOTS };
+    const observer: LimiterObserver = {
+      decided: (decided, facts) => {
+        tally.decided(decided);
+        recorder?.record(facts, decided.cost, Date.now());
       },
-    });
+      count: (event, amount) => tally.event(event, amount),
+      shadowDenied: (winner) => tally.shadowDenied(winner),
+      answered: (tookMs) => metrics.observe('owner_answer_seconds', {}, tookMs / 1_000),
+      heard: ({ version, clamps }) => this.source.heard(version, clamps),
+      changed: (line) => this.#changed(line),
+    };
+    this.#newLimiter = () => new Limiter(owners, { observer, ...bucketSlots });
+  }
+
+  /** Made by the first question: a domain that turns out to have no rules never needs one. */
+  get limiter(): Limiter {
+    this.#limiter ??= this.#newLimiter();
+    return this.#limiter;
   }
 
   /** Whether no owner at all can be reached. */

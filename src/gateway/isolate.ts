@@ -49,6 +49,9 @@ const KV_CACHE_SECONDS = 30;
 /** Services of other domains than the gateway's own ask here; each has a table of buckets of its own. */
 const OTHER_DOMAINS_MAX = 16;
 
+/** Rules are refreshed again after an interval, so there is no use in waiting for longer than one. */
+const FETCH_MS_MAX = 5_000;
+
 /** A hub that takes longer gets the same batch again with the next beat. */
 const REPORT_MS_MAX = 5_000;
 
@@ -64,6 +67,7 @@ export class Isolate implements LimiterServices {
   readonly metrics: Metrics;
   readonly own: Domain;
   readonly #bindings: IsolateBindings;
+  readonly #intervalMs: number;
   readonly #others = new BoundedMap<Domain>(OTHER_DOMAINS_MAX);
   readonly #beat: Beat;
   readonly #directory: KeyDirectory | undefined;
@@ -83,8 +87,9 @@ export class Isolate implements LimiterServices {
         },
         onDropped: (lines) => this.metrics.count('telemetry_dropped_total', { what: 'recorded' }, lines),
       });
+    this.#intervalMs = 1_000 * secondsOf(bindings.REFRESH_SECONDS);
     this.own = this.#newDomain(bundledSnapshot(bundled, bindings.OWNER_SEED), { isOwn: true });
-    const intervalMs = 1_000 * secondsOf(bindings.REFRESH_SECONDS);
+    const intervalMs = this.#intervalMs;
     this.#directory =
       CONTROL === undefined && KEYS === undefined ? undefined : this.#newDirectory(intervalMs);
     this.#beat = new Beat({
@@ -163,6 +168,7 @@ export class Isolate implements LimiterServices {
       isOwn,
       sha256,
       within,
+      fetchMsMax: Math.min(FETCH_MS_MAX, this.#intervalMs),
     });
   }
 

@@ -29,6 +29,8 @@ export interface RulesPorts {
   readonly seed: string;
   readonly sha256: (text: string) => Promise<string>;
   /** Rejects when the promise has not settled in time. */
+  /** A source that takes longer is as good as down. Nobody waits for it but the refresh itself. */
+  readonly fetchMsMax: number;
   readonly within: <Value>(promise: Promise<Value>, limitMs: number) => Promise<Value>;
   /** What was offered was refused, or nothing could be fetched. */
   readonly onRefused: (reason: Refusal | 'unreachable') => void;
@@ -41,11 +43,8 @@ export type RulesEvent =
   | { readonly event: 'rules_source_failing'; readonly domain: string; readonly reason: string }
   | { readonly event: 'rules_source_recovered'; readonly domain: string };
 
-/** A source that takes longer is as good as down. Nobody waits for it but the refresh itself. */
-const FETCH_MS_MAX = 5_000;
-
 /** Two stores, each asked for a head and an activation; a refresh that takes longer went with the request that it was of. */
-const REFRESH_MS_MAX = 4 * FETCH_MS_MAX;
+const FETCHES_MAX = 4;
 
 export class RulesSource {
   readonly #ports: RulesPorts;
@@ -93,7 +92,7 @@ export class RulesSource {
     if (this.#ports.stores.length === 0) return;
     this.#isNews = nowMs < this.#refreshingUntilMs;
     if (this.#isNews) return;
-    this.#refreshingUntilMs = nowMs + REFRESH_MS_MAX;
+    this.#refreshingUntilMs = nowMs + FETCHES_MAX * this.#ports.fetchMsMax;
     this.#snapshot.clamps.sweep(nowMs);
     try {
       const problem = await this.#refresh();
@@ -151,7 +150,7 @@ export class RulesSource {
     let failure: unknown;
     for (const store of this.#ports.stores) {
       try {
-        const found = await read(await this.#ports.within(fetch(store), FETCH_MS_MAX));
+        const found = await read(await this.#ports.within(fetch(store), this.#ports.fetchMsMax));
         if (best === undefined || 'value' in found) best = found;
         if ('value' in found && isEnough(found.value)) return found;
       } catch (error) {

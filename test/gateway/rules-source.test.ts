@@ -62,6 +62,7 @@ function world(...stores: RulesStore[]) {
     stores,
     seed: '',
     sha256,
+    fetchMsMax: 1_000,
     within: (promise) =>
       Promise.race([
         promise,
