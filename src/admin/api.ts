@@ -56,11 +56,13 @@ async function answer<Bindings extends object>(
 ): Promise<Response> {
   try {
     const request = context.req.raw;
-    const { body, query, bytesMax = BYTES_MAX } = endpoint;
+    const { body, bodyOf = () => body, query, bytesMax = BYTES_MAX } = endpoint;
+    const input = body && (await readJson(request, bytesMax));
+    const schema = bodyOf(input);
     const done = await endpoint.handle({
       ports,
       background: (work) => context.executionCtx.waitUntil(work),
-      body: body && parse(body, await readJson(request, bytesMax), 'body'),
+      body: schema && parse(schema, input, 'body'),
       query: query && parse(query, queryOf(request), 'query'),
       parameters: context.req.param() as Record<string, string>,
       author: parse(

@@ -29,6 +29,8 @@ export interface Endpoint {
   readonly path: string;
   readonly summary: string;
   readonly body?: z.ZodType;
+  /** Of a body that may have several shapes, the one that this input is meant to have: so that mistakes are told of that one. */
+  readonly bodyOf?: (input: unknown) => z.ZodType;
   readonly query?: z.ZodObject;
   readonly bytesMax?: number;
   readonly status: number;

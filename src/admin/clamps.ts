@@ -1,8 +1,10 @@
 /** Clamps through the admin API: who is meant, how long, and what is said of those in force. */
+import { parseAddress } from '../policy/address.ts';
+import { isListed } from '../policy/caller.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import type { ControlApi, StoredClamp } from '../policy/control.ts';
 import type { Pairs } from '../policy/counter.ts';
-import { keyHash } from './facts.ts';
+import { isAttribute, keyHash } from './facts.ts';
 import type { AdminDomain } from './ports.ts';
 import { notFound, ProblemError } from './problems.ts';
 import type { Attributes, ClampBody } from './schemas.ts';
@@ -37,7 +39,23 @@ export async function setClamp(domain: AdminDomain, body: ClampBody, { control, 
       message: 'There are as many clamps as a domain may have. Lift some, or write a rule.',
     });
   }
-  return { clamp: shown({ clamp: made.clamp, author, atMs: nowMs }), ...told(made.untold) };
+  const warnings = await warningsOf(domain, pairs, control);
+  return { clamp: shown({ clamp: made.clamp, author, atMs: nowMs }), ...told(made.untold), warnings };
+}
+
+/** A key that nobody knows is counted by its address, so a clamp on it would stop nobody. */
+async function warningsOf(
+  { ruleset }: AdminDomain,
+  pairs: Pairs,
+  control: ControlApi,
+): Promise<readonly string[]> {
+  const { identity } = ruleset;
+  const hash = pairs.find(([attribute]) => attribute === 'api_key')?.[1];
+  if (hash === undefined || isListed(hash, identity) || identity.unknownKeys === 'subject') return [];
+  if ((await control.key(hash)) !== null) return [];
+  return [
+    'Neither the rules nor the key directory know this key: requests that show it are counted by their address, and this clamp does not meet them.',
+  ];
 }
 
 export async function liftClamp(
@@ -83,16 +101,19 @@ function told(untold: string | undefined) {
 }
 
 /** The caller is named as its counters are: a key by its hash, an address by what it counts by. */
-function pairsOf({ matcher }: AdminDomain, attributes: Attributes): Pairs {
+function pairsOf(domain: AdminDomain, attributes: Attributes): Pairs {
   const named: Record<string, string> = {};
   for (const [name, value] of Object.entries(attributes)) {
     if (name === 'subject' || name === 'method')
       throw invalid(name, 'cannot be clamped: name an attribute of the caller, such as api_key');
+    if (!isAttribute(domain, name)) throw invalid(name, 'is an attribute that no request of this domain has');
+    if (name === 'remote_address' && parseAddress(String(value)) === undefined)
+      throw invalid(name, 'is no address: write one such as 203.0.113.9 or 2001:db8::1');
     named[name] = name === 'api_key' ? keyHash(String(value)) : String(value);
   }
   const names = Object.keys(named);
   if (names.length === 0) throw invalid('attributes', 'is empty: name the caller');
-  const pairs = matcher.pairsOf({ attributes: named }, names);
+  const pairs = domain.matcher.pairsOf({ attributes: named }, names);
   if (pairs === undefined) throw invalid('attributes', 'has a value that no request can have');
   return pairs;
 }

@@ -28,7 +28,7 @@ export async function inspect(domain: AdminDomain, attributes: Attributes, surro
       ),
     );
   });
-  return { counters: reports.flat(), local: found.local.map(({ rule }) => rule.policy) };
+  return { counters: reports.flat(), ...besides(found) };
 }
 
 export async function reset(domain: AdminDomain, attributes: Attributes, surroundings: Surroundings) {
@@ -39,13 +39,19 @@ export async function reset(domain: AdminDomain, attributes: Attributes, surroun
     return owned;
   });
   domain.forget(ids.flat());
-  return { reset: ids.flat(), local: found.local.map(({ rule }) => rule.policy) };
+  return { reset: ids.flat(), ...besides(found) };
 }
 
 interface Found {
   readonly owned: readonly Winner[];
   /** Counted in each isolate by itself, where nobody can look. */
   readonly local: readonly Winner[];
+  readonly ignored: readonly string[];
+}
+
+/** Policies that isolates count by themselves, and attributes that no rule of this domain knows. */
+function besides({ local, ignored }: Found) {
+  return { local: local.map(({ rule }) => rule.policy), ignored };
 }
 
 async function countersOf(
@@ -53,12 +59,13 @@ async function countersOf(
   attributes: Attributes,
   surroundings: Surroundings,
 ): Promise<Found> {
-  const { facts } = await resolve(domain, attributes, surroundings);
+  const { facts, ignored } = await resolve(domain, attributes, surroundings);
   const { enforced, shadow } = domain.matcher.match(facts);
   const winners = [...enforced, ...shadow];
   return {
     owned: winners.filter(({ rule }) => rule.scope !== 'local'),
     local: winners.filter(({ rule }) => rule.scope === 'local'),
+    ignored,
   };
 }
 

@@ -19,7 +19,7 @@ import * as schemas from './schemas.ts';
 /** As large as a rule file may be on disk, and what JSON adds. */
 const RULES_BYTES_MAX = 2_097_152;
 
-/** A thousand keys with all their labels. */
+/** A thousand keys, of a kilobyte each with their labels. */
 const KEYS_BYTES_MAX = 1_048_576;
 
 const RULESETS = '/v1/rulesets/:domain';
@@ -178,6 +178,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     status: 200,
     async handle(call) {
       const { domain = call.ports.ownDomain } = call.query as z.output<typeof schemas.domainQuery>;
+      await domainOf(call, domain);
       return { body: { clamps: (await controlOf(call).clamps(domain)).map(shownClamp) } };
     },
   },
@@ -199,6 +200,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     path: '/v1/keys',
     summary: 'Add keys to the directory, or change them.',
     body: schemas.putKeysBody,
+    bodyOf: schemas.putKeysBodyOf,
     bytesMax: KEYS_BYTES_MAX,
     status: 200,
     async handle(call) {
@@ -232,6 +234,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     path: '/v1/keys',
     summary: 'Take keys out of the directory.',
     body: schemas.deleteKeysBody,
+    bodyOf: schemas.deleteKeysBodyOf,
     bytesMax: KEYS_BYTES_MAX,
     status: 200,
     async handle(call) {

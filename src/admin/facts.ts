@@ -24,11 +24,11 @@ export interface Resolved {
 const READ_APART: ReadonlySet<string> = new Set(['subject', 'api_key', 'path', 'route', 'method']);
 
 export async function resolve(
-  { ruleset }: AdminDomain,
+  domain: AdminDomain,
   attributes: Attributes,
   { ports, background }: { ports: AdminPorts; background: Background },
 ): Promise<Resolved> {
-  const { identity } = ruleset;
+  const { identity } = domain.ruleset;
   const all = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, String(value)]));
   const hash = all.api_key === undefined || all.api_key === '' ? undefined : keyHash(all.api_key);
   const isAsked = hash !== undefined && !isListed(hash, identity);
@@ -39,11 +39,7 @@ export async function resolve(
   const ignored: string[] = [];
   for (const [name, value] of Object.entries(all)) {
     if (READ_APART.has(name)) continue;
-    const isKnown =
-      (KNOWN_ATTRIBUTES as readonly string[]).includes(name) ||
-      Object.hasOwn(ruleset.attributes, name) ||
-      isLabelAttribute(name);
-    if (isKnown) given[name] = value;
+    if (isAttribute(domain, name)) given[name] = value;
     else ignored.push(name);
   }
   const path = all.path ?? all.route;
@@ -55,6 +51,12 @@ export async function resolve(
     },
     ignored,
   };
+}
+
+/** Whether a request of this domain can have an attribute of this name. */
+export function isAttribute({ ruleset }: AdminDomain, name: string): boolean {
+  const isKnown = (KNOWN_ATTRIBUTES as readonly string[]).includes(name);
+  return isKnown || Object.hasOwn(ruleset.attributes, name) || isLabelAttribute(name);
 }
 
 /** `sha256:` and 64 digits stand for a key that is not at hand. */

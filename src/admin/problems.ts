@@ -44,14 +44,17 @@ export function problem(details: ProblemDetails): Response {
     status,
     error,
     message,
-    ...(errors && {
-      errors: errors.map(({ path, message }) => ({ path: formatPath(path), at: path, message })),
-    }),
+    ...(errors && { errors: errors.map(shownProblem) }),
   };
   return new Response(JSON.stringify(body), {
     status,
     headers: { 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store', ...headers },
   });
+}
+
+/** A mistake in the whole of what was sent has no place of its own. */
+export function shownProblem({ path, message }: Problem) {
+  return { ...(path.length > 0 && { path: formatPath(path) }), at: path, message };
 }
 
 export function notFound(message: string): ProblemDetails {

@@ -4,10 +4,9 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { compile, type Problem } from '../policy/compile.ts';
 import type { ControlApi, Page, StoredActivation, StoredVersion } from '../policy/control.ts';
 import { diffRulesets, type RulesetDiff } from '../policy/diff.ts';
-import { formatPath } from '../policy/problem.ts';
 import { withoutRawKeys } from '../policy/redact.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
-import { notFound, ProblemError } from './problems.ts';
+import { notFound, ProblemError, shownProblem } from './problems.ts';
 
 export interface PublishRequest {
   readonly domain: string;
@@ -104,10 +103,6 @@ function refused(errors: readonly Problem[]): ProblemError {
     message: `The rules have ${errors.length} ${errors.length === 1 ? 'mistake' : 'mistakes'}. Nothing was published.`,
     errors,
   });
-}
-
-function shownProblem({ path, message }: Problem) {
-  return { path: formatPath(path), at: path, message };
 }
 
 function shownActivation({ activatedAtMs, ...activation }: StoredActivation) {

@@ -2,7 +2,7 @@
  * The shapes of what the admin API takes and answers: requests are checked against them, and the OpenAPI document is made of them.
  */
 import * as z from 'zod';
-import { COST_MAX } from '../policy/schema.ts';
+import { COST_MAX, isMap } from '../policy/schema.ts';
 
 /** Attributes as a request has them; far more than rules ever ask about. */
 const ATTRIBUTES_MAX = 64;
@@ -128,13 +128,20 @@ export const keyBody = z
 
 export const keyName = z.strictObject(named).refine(isNamedOnce, NAMED_ONCE).meta({ id: 'KeyName' });
 
-export const putKeysBody = z
-  .union([keyBody, z.strictObject({ keys: z.array(keyBody).min(1).max(KEYS_PER_REQUEST_MAX) })])
-  .meta({ id: 'PutKeys' });
+const keyBodies = z.strictObject({ keys: z.array(keyBody).min(1).max(KEYS_PER_REQUEST_MAX) });
+const keyNames = z.strictObject({ keys: z.array(keyName).min(1).max(KEYS_PER_REQUEST_MAX) });
 
-export const deleteKeysBody = z
-  .union([keyName, z.strictObject({ keys: z.array(keyName).min(1).max(KEYS_PER_REQUEST_MAX) })])
-  .meta({ id: 'DeleteKeys' });
+export const putKeysBody = z.union([keyBody, keyBodies]).meta({ id: 'PutKeys' });
+export const deleteKeysBody = z.union([keyName, keyNames]).meta({ id: 'DeleteKeys' });
+
+/** One key or a list of them, as the input means it. */
+export function putKeysBodyOf(input: unknown): z.ZodType {
+  return isMap(input) && 'keys' in input ? keyBodies : keyBody;
+}
+
+export function deleteKeysBodyOf(input: unknown): z.ZodType {
+  return isMap(input) && 'keys' in input ? keyNames : keyName;
+}
 
 /** A whole number in a query. */
 function count(min: number, max: number, otherwise: number) {

@@ -29,6 +29,7 @@ export function warningsOf(ruleset: Ruleset, placed: readonly PlacedRule[]): rea
     ...clientWritable(ruleset),
     ...placed.flatMap((item) => [
       ...neverWins(matcher, item),
+      ...unlistedKey(ruleset, item),
       ...oneObjectForAll(item),
       ...tooSmallToLease(item),
       ...fallbackAboveLimit(item),
@@ -43,6 +44,17 @@ function clientWritable(ruleset: Ruleset): readonly Problem[] {
     path: ['attributes', name],
     message: `comes from the header ${header}, which any client can write: do not grant more by it than to strangers`,
   }));
+}
+
+/** A key that is mistyped looks just like one that only the key directory holds. */
+function unlistedKey({ identity }: Ruleset, { rule, at }: PlacedRule): readonly Problem[] {
+  if (identity.unknownKeys === 'subject') return [];
+  const unlisted = rule.path.some((node) => {
+    return node.key === 'api_key' && node.match === 'exact' && !Object.hasOwn(identity.keys, node.value);
+  });
+  const message =
+    'names an API key that is not in identity.keys: it matches only if the key directory holds that key';
+  return unlisted ? [{ path: at, message }] : [];
 }
 
 function neverWins(matcher: Matcher, { rule, at }: PlacedRule): readonly Problem[] {
@@ -82,7 +94,7 @@ function contradiction(
 ): string | undefined {
   const known = Object.hasOwn(ruleset.identity.keys, apiKey) ? ruleset.identity.keys[apiKey] : undefined;
   if (known === undefined) {
-    return ruleset.identity.unknownKeys === 'subject' ? undefined : 'its API key is not in identity.keys';
+    return undefined;
   }
   for (const attribute of ['tier', 'org', 'user']) {
     const wanted = exact.get(attribute);

@@ -30,10 +30,10 @@ describe('rules that can never win', () => {
       /can never win: tier cannot have two values at once/,
     ],
     [
-      'a key that nobody has',
+      'a key that only a directory could hold',
       `  - { key: api_key, value: k_9, rate_limit: { ${LIMIT} } }`,
       '',
-      /can never win: its API key is not in identity\.keys/,
+      /names an API key that is not in identity\.keys/,
     ],
     [
       'a key of another tier',

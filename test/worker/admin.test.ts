@@ -208,6 +208,14 @@ describe('clamps', () => {
     expect((await clamp(world, {}, 'DELETE')).status).toBe(404);
   });
 
+  it('on a key that nobody knows say that they meet nobody', async () => {
+    const world = new AdminWorld(perDay(10));
+    const body = { action: 'deny', forSeconds: 60, attributes: { api_key: 'k_1' } };
+    expect((await clamp(world, body)).body.warnings).toEqual([expect.stringContaining('meet')]);
+    await world.say('/v1/keys', { method: 'PUT', body: { key: 'k_1', tier: 'gold' } });
+    expect((await clamp(world, body)).body.warnings).toEqual([]);
+  });
+
   it('survive the owner’s eviction and a change of the rules', async () => {
     const world = new AdminWorld(perDay(10));
     await clamp(world, { action: 'deny', forSeconds: 600 });
@@ -227,6 +235,12 @@ describe('clamps', () => {
     ['no time', { action: 'deny' }],
     ['a time of nothing', { action: 'deny', forSeconds: 0 }],
     ['no caller', { action: 'deny', forSeconds: 1, attributes: {} }],
+    [
+      'an address that is none',
+      { action: 'deny', forSeconds: 1, attributes: { remote_address: 'nonsense' } },
+    ],
+    ['a network', { action: 'deny', forSeconds: 1, attributes: { remote_address: '192.0.2.0/24' } }],
+    ['an attribute that no request has', { action: 'deny', forSeconds: 1, attributes: { colour: 'red' } }],
     ['the subject', { action: 'deny', forSeconds: 1, attributes: { subject: 'x' } }],
   ])('with %s are refused with the place', async (_, body) => {
     const { status, body: said } = await clamp(new AdminWorld(perDay(10)), body);
@@ -286,6 +300,12 @@ describe('the key directory', () => {
       keys: [{ tier: 'gold' }],
     });
     expect((await world.say(`/v1/keys?keySha256=${sha256('none')}`)).status).toBe(404);
+  });
+
+  it('says which key of a list has which mistake', async () => {
+    const keys = [{ key: 'k_1' }, { key: 'k_2', tier: 7 }, { tier: 'gold' }];
+    const { status, body } = await new AdminWorld(RULES).say('/v1/keys', { method: 'PUT', body: { keys } });
+    expect([status, rows(body.errors, 'path').flat()]).toEqual([422, ['keys[1].tier', 'keys[2]']]);
   });
 
   it('is not asked while it is empty', async () => {
