@@ -6,10 +6,11 @@ import { ENDPOINTS } from './endpoints.ts';
 const PREFIX = '/_limiter';
 
 export function openApi(): object {
+  const schemas: Schemas = {};
   const paths: Record<string, Record<string, unknown>> = {};
   for (const endpoint of ENDPOINTS) {
     const path = PREFIX + endpoint.path.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [endpoint.method]: operation(endpoint) };
+    paths[path] = { ...paths[path], [endpoint.method]: operation(endpoint, schemas) };
   }
   return {
     openapi: '3.1.0',
@@ -21,11 +22,17 @@ export function openApi(): object {
     },
     security: [{ token: [] }],
     paths,
-    components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+    components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } }, schemas },
   };
 }
 
-function operation({ path, summary, body, query, status, answer, contentType }: Endpoint): object {
+/** Those that have a name, which stand apart and are referred to. */
+type Schemas = Record<string, unknown>;
+
+function operation(
+  { path, summary, body, query, status, answer, contentType }: Endpoint,
+  schemas: Schemas,
+): object {
   const parameters = [
     ...[...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
       name,
@@ -33,14 +40,17 @@ function operation({ path, summary, body, query, status, answer, contentType }: 
       required: true,
       schema: { type: name === 'domain' ? 'string' : 'integer' },
     })),
-    ...(query === undefined ? [] : queryParameters(query)),
+    ...(query === undefined ? [] : queryParameters(query, schemas)),
   ];
-  const schema = answer === undefined ? {} : jsonSchema(answer, 'output');
+  const schema = answer === undefined ? {} : jsonSchema(answer, 'output', schemas);
   return {
     summary,
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
-      requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(body, 'input') } } },
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: jsonSchema(body, 'input', schemas) } },
+      },
     }),
     responses: {
       [status]: { description: summary, content: { [contentType ?? 'application/json']: { schema } } },
@@ -52,12 +62,14 @@ function operation({ path, summary, body, query, status, answer, contentType }: 
   };
 }
 
-function queryParameters(query: z.ZodObject): readonly object[] {
-  const { properties = {} } = jsonSchema(query, 'input') as { properties?: Record<string, object> };
+function queryParameters(query: z.ZodObject, schemas: Schemas): readonly object[] {
+  const { properties = {} } = jsonSchema(query, 'input', schemas) as { properties?: Record<string, object> };
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }));
 }
 
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): object {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): object {
+  const text = JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: 'any' }));
+  const { $schema: _, $defs, ...rest } = JSON.parse(text.replaceAll('#/$defs/', '#/components/schemas/'));
+  for (const [name, named] of Object.entries($defs ?? {})) schemas[name] = named;
   return rest;
 }
