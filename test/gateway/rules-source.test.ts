@@ -81,7 +81,7 @@ function world(...stores: RulesStore[]) {
 }
 
 describe('a healthy source', () => {
-  test('brings what was published, and the way back', async () => {
+  test('L03 brings what was published, and the way back, each under a number of its own', async () => {
     const store = new Store();
     const { source, refresh, quota, refused, events } = world(store);
     await refresh();

@@ -52,7 +52,7 @@ describe('versions', () => {
     expect((await world.say('/v1/rulesets/test/2')).body).toMatchObject({ version: 2, rules: perDay(30) });
   });
 
-  it('with mistakes are refused whole, with all of them and their places', async () => {
+  it('L05 with mistakes are refused whole, with all of them and their places', async () => {
     const world = new AdminWorld(perDay(10));
     const rules = {
       domain: 'test',
@@ -206,6 +206,18 @@ describe('clamps', () => {
     await world.refresh();
     expect((await world.get('/')).status).toBe(200);
     expect((await clamp(world, {}, 'DELETE')).status).toBe(404);
+  });
+
+  it('S07 deny from the first request on, and a peek says so before it and after', async () => {
+    const world = new AdminWorld(perDay(3));
+    const attributes = { remote_address: '192.0.2.1' };
+    const peek = async () => (await world.say('/v1/check', { body: { attributes, peek: true } })).body;
+    await clamp(world, { action: 'deny', forSeconds: 60 });
+    await world.refresh();
+    for (let at = 0; at < 2; at += 1) {
+      expect(await peek()).toMatchObject({ allowed: false, reason: 'clamped', retryAfterSeconds: 60 });
+      expect(await statusesOf(world, 1)).toEqual([429]);
+    }
   });
 
   it('on a key that nobody knows say that they meet nobody', async () => {
