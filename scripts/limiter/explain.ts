@@ -13,6 +13,7 @@ import { type Facts, Matcher } from '../../src/policy/match.ts';
 import { normalisePath } from '../../src/policy/route-pattern.ts';
 import type { Ruleset } from '../../src/policy/ruleset.ts';
 import { command, UsageError } from '../command.ts';
+import { type Attributes, collect, pairsOf } from './admin/attributes.ts';
 import { sha256 } from './load.ts';
 import { readRuleFile } from './validate.ts';
 
@@ -26,7 +27,7 @@ Examples:
   npm run limiter -- explain rules/default.yaml --attr tier=premium --cost 10 --json`;
 
 interface Options {
-  readonly attr?: ReadonlyMap<string, string>;
+  readonly attr?: readonly string[];
   readonly cost?: number;
   readonly isolates: number;
   readonly blindIsolates: number;
@@ -56,7 +57,7 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
     'Shows which rules a request meets, which of them win and why, what they count on, and their worst cases.',
   )
     .argument('<file>', 'a rule file (YAML or JSON)')
-    .option('--attr <key=value>', 'an attribute of the request; may be repeated', collectAttribute)
+    .option('--attr <key=value>', 'an attribute of the request; may be repeated', collect)
     .option('--cost <n>', "what the request costs, in place of the file's costs", parseCount)
     .option('--isolates <n>', 'how many isolates the worst cases are for', parseIsolates, ISOLATES)
     .option(
@@ -74,22 +75,11 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
         finish(1);
         return;
       }
-      const facts = factsOf(rules.ruleset, options.attr ?? new Map());
+      const facts = factsOf(rules.ruleset, pairsOf(options.attr ?? [], '--attr'));
       const found = explain(new Matcher(rules.ruleset, { seed: 0 }), facts);
       const explanation = withBounds({ ...found, cost: options.cost ?? found.cost }, rules.ruleset, options);
       console.log(options.json ? JSON.stringify(explanation, undefined, 2) : textOf(explanation, facts));
     });
-}
-
-function collectAttribute(
-  text: string,
-  known: ReadonlyMap<string, string> = new Map(),
-): ReadonlyMap<string, string> {
-  const at = text.indexOf('=');
-  if (at < 1) throw new InvalidArgumentError('wants key=value.');
-  const key = text.slice(0, at);
-  if (known.has(key)) throw new InvalidArgumentError(`names ${key} twice.`);
-  return new Map([...known, [key, text.slice(at + 1)]]);
 }
 
 function parseCount(text: string): number {
@@ -119,8 +109,8 @@ function withBounds(
   return { ...explanation, topology, policies };
 }
 
-function factsOf(ruleset: Ruleset, given: ReadonlyMap<string, string>): Facts {
-  const { path, route, method, api_key: apiKey, ...attributes } = Object.fromEntries(given);
+function factsOf(ruleset: Ruleset, given: Attributes): Facts {
+  const { path, route, method, api_key: apiKey, ...attributes } = given;
   if (path !== undefined && route !== undefined) {
     throw new UsageError('--attr path and --attr route both name the path: give one of them.');
   }

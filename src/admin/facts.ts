@@ -2,8 +2,7 @@
  * From the attributes that a service sends to the facts that rules speak about, resolved as the gateway resolves a request's. A raw key
  * ends here: what goes on is its SHA-256.
  */
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+
 import type { Background } from '../engine/ports.ts';
 import { UNKNOWN_ADDRESS } from '../policy/address.ts';
 import { KNOWN_ATTRIBUTES } from '../policy/attributes.ts';
@@ -11,6 +10,7 @@ import { callerAttributes, isListed } from '../policy/caller.ts';
 import { isLabelAttribute } from '../policy/directory.ts';
 import type { Facts } from '../policy/match.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
+import { sha256 } from '../policy/sha256.ts';
 import type { AdminDomain, AdminPorts } from './ports.ts';
 import type { Attributes } from './schemas.ts';
 
@@ -62,5 +62,5 @@ export function isAttribute({ ruleset }: AdminDomain, name: string): boolean {
 /** `sha256:` and 64 digits stand for a key that is not at hand. */
 export function keyHash(key: string): string {
   const digits = /^sha256:([0-9a-f]{64})$/i.exec(key)?.[1];
-  return digits?.toLowerCase() ?? bytesToHex(sha256(utf8ToBytes(key)));
+  return digits?.toLowerCase() ?? sha256(key);
 }

@@ -1,11 +1,11 @@
 /** Versions of rule files through the admin API: published whole or refused whole, put in force, compared. */
-import { sha256 as sha256Bytes } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+
 import { compile, type Problem } from '../policy/compile.ts';
 import type { ControlApi, Page, StoredActivation, StoredVersion } from '../policy/control.ts';
 import { diffRulesets, type RulesetDiff } from '../policy/diff.ts';
 import { withoutRawKeys } from '../policy/redact.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
+import { sha256 } from '../policy/sha256.ts';
 import { notFound, ProblemError, shownProblem } from './problems.ts';
 
 export interface PublishRequest {
@@ -107,8 +107,4 @@ function refused(errors: readonly Problem[]): ProblemError {
 
 function shownActivation({ activatedAtMs, ...activation }: StoredActivation) {
   return { ...activation, activatedAt: new Date(activatedAtMs).toISOString() };
-}
-
-function sha256(text: string): string {
-  return bytesToHex(sha256Bytes(utf8ToBytes(text)));
 }

@@ -5,9 +5,8 @@
  * (KV, owners) follows at once, and again until it has arrived. Isolates ask here for what KV does not have. A version is compiled by the
  * same code as `limiter validate`, and one with errors is never stored.
  */
+
 import { DurableObject } from 'cloudflare:workers';
-import { sha256 as sha256Bytes } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { BoundedMap } from '../engine/bounded-map.ts';
 import {
   ACTIVATION_FORMAT,
@@ -36,6 +35,7 @@ import type {
 } from '../policy/control.ts';
 import type { Pairs } from '../policy/counter.ts';
 import { RULESET_FORMAT, type Ruleset } from '../policy/ruleset.ts';
+import { sha256 } from '../policy/sha256.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { Audit } from './control/audit.ts';
 import { ClampStore } from './control/clamp-store.ts';
@@ -295,8 +295,4 @@ function inPresentFormat({ source, ruleset }: StoredVersion): string {
   if (format === RULESET_FORMAT) return ruleset;
   const compiled = compile(JSON.parse(source), { sha256, builtAtMs });
   return compiled.ok ? JSON.stringify(compiled.ruleset) : ruleset;
-}
-
-function sha256(text: string): string {
-  return bytesToHex(sha256Bytes(utf8ToBytes(text)));
 }
