@@ -27,13 +27,15 @@ export function adminPorts(isolate: Isolate, bindings: AdminBindings): AdminPort
       const { snapshot } = source;
       return {
         ruleset: snapshot.ruleset,
+        namedKeys: snapshot.namedKeys,
         matcher: snapshot.matcher,
+        match: (facts) => snapshot.matcher.match(facts, { table: snapshot.clamps, nowMs: Date.now() }),
         decide: async (facts, cost, background) => limiter.decide(facts, snapshot, { cost }, background),
         forget: (counterIds) => limiter.forget(counterIds),
       };
     },
     lookUp(hash, address, background) {
-      const caller = isolate.lookUp(background)?.(hash, address);
+      const caller = isolate.lookUp(background)?.(hash, () => address);
       return caller && Promise.resolve(caller);
     },
     forgetKey: (hash) => isolate.forgetKey(hash),
@@ -49,6 +51,6 @@ export function adminPorts(isolate: Isolate, bindings: AdminBindings): AdminPort
         await isolate.flush();
         return (METRICS.getByName(METRICS_NAME) as unknown as { text(): Promise<string> }).text();
       }),
-    refresh: (background) => isolate.refreshNow(background),
+    changed: (change, background) => isolate.changed(change, background),
   };
 }

@@ -7,7 +7,7 @@
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
-import { callerAttributes } from '../../src/policy/caller.ts';
+import { callerAttributes, namedKeysOf } from '../../src/policy/caller.ts';
 import { type Explanation, explain, type PolicyExplanation } from '../../src/policy/explain.ts';
 import { type Facts, Matcher } from '../../src/policy/match.ts';
 import { normalisePath } from '../../src/policy/route-pattern.ts';
@@ -119,7 +119,10 @@ function factsOf(ruleset: Ruleset, given: Attributes): Facts {
   return {
     attributes: {
       remote_address: SAMPLE_ADDRESS,
-      ...callerAttributes(apiKey === undefined ? undefined : sha256(apiKey), ruleset.identity),
+      ...callerAttributes(apiKey === undefined ? undefined : sha256(apiKey), {
+        ruleset,
+        namedKeys: namedKeysOf(ruleset),
+      }),
       ...attributes,
     },
     path: asked === undefined ? undefined : normalisePath(asked),

@@ -5,8 +5,13 @@
  */
 import { countsSlots } from '../core/decision.ts';
 import { mostConstrainedFirst, remainingOf, wholeSeconds } from '../engine/level.ts';
+import { MESSAGE_FORMAT, type OwnerCall } from '../engine/messages.ts';
 import type { Background } from '../engine/ports.ts';
-import type { PolicyReport, Verdict } from '../engine/verdict.ts';
+import { answered } from '../engine/reports.ts';
+import { type PolicyReport, refusedByClamp, type Verdict, verdictOf } from '../engine/verdict.ts';
+import type { Winner } from '../policy/counter.ts';
+import type { Facts } from '../policy/match.ts';
+import type { Rule } from '../policy/ruleset.ts';
 import { resolve } from './facts.ts';
 import type { AdminDecision, AdminDomain, AdminPorts } from './ports.ts';
 import type { CheckAnswer, CheckBody } from './schemas.ts';
@@ -14,52 +19,85 @@ import type { CheckAnswer, CheckBody } from './schemas.ts';
 export async function check(
   domain: AdminDomain,
   { attributes, cost, peek = false }: Pick<CheckBody, 'attributes' | 'cost' | 'peek'>,
-  surroundings: { ports: AdminPorts; background: Background },
+  surroundings: Surroundings,
 ): Promise<CheckAnswer> {
   const { facts, ignored } = await resolve(domain, attributes, surroundings);
-  const decided = await domain.decide(facts, peek ? 0 : cost, surroundings.background);
-  const asked = peek ? (cost ?? decided.match.cost) : decided.cost;
+  if (peek) return answerOf(await foresee(domain, facts, cost, surroundings.ports), ignored);
+  const decided = await domain.decide(facts, cost, surroundings.background);
   decided.verdict.stay?.settle(decided.cost);
   decided.verdict.stay?.end();
-  return answerOf(peek ? foreseen(decided.verdict, asked) : decided.verdict, {
-    decided,
-    cost: asked,
-    ignored,
+  return answerOf(decided, ignored);
+}
+
+interface Surroundings {
+  readonly ports: AdminPorts;
+  readonly background: Background;
+}
+
+/**
+ * What a request of this cost would meet, charging nobody and counting nothing: owners are asked what they would decide. What isolates
+ * hold on lease they do not count, and a rule that each isolate counts by itself is taken to admit.
+ */
+async function foresee(
+  domain: AdminDomain,
+  facts: Facts,
+  wanted: number | undefined,
+  ports: AdminPorts,
+): Promise<AdminDecision> {
+  const match = domain.match(facts);
+  const cost = wanted ?? match.cost;
+  const { clamped, enforced } = match;
+  if (clamped?.clamp.action === 'deny') {
+    const verdict = refusedByClamp(Math.max(1, clamped.clamp.untilMs - ports.nowMs()));
+    return { verdict, match, cost };
+  }
+  const owned = enforced.filter(({ rule }) => rule.scope !== 'local');
+  const byOwner = Map.groupBy(owned, ({ owner }) => owner.name);
+  const asked = await Promise.all(
+    [...byOwner].map(([owner, winners]) => ask(ports, { owner, winners, cost })),
+  );
+  const reports = new Map(asked.flat().map((report) => [report.policy, report]));
+  const policies = enforced.map(({ rule }) => reports.get(rule.policy) ?? unasked(rule, 'local'));
+  return { verdict: verdictOf(policies), match, cost };
+}
+
+async function ask(
+  ports: AdminPorts,
+  { owner, winners, cost }: { owner: string; winners: readonly Winner[]; cost: number },
+): Promise<readonly PolicyReport[]> {
+  const call: OwnerCall = {
+    format: MESSAGE_FORMAT,
+    holder: 'admin',
+    version: { activation: 0, builtAtMs: 0 },
+    inspect: winners.map(({ counterId, rule }) => ({ id: counterId, limit: rule.limit! })),
+    inspectCost: cost,
+  };
+  const reply = await ports.callOwner(owner, call).catch(() => undefined);
+  return winners.map((winner) => {
+    const report = reply?.inspected?.find(({ id }) => id === winner.counterId);
+    return report === undefined ? unasked(winner.rule, 'fallback') : answered(winner, report);
   });
 }
 
-/** What a request of this cost would meet: a peek is decided at cost 0, which always fits, so the levels are compared here. */
-function foreseen(verdict: Verdict, cost: number): Verdict {
-  if (verdict.outcome !== 'allowed') return verdict;
-  const policies = verdict.policies.map((report): PolicyReport => {
-    const needed = countsSlots(report.limit) ? Math.min(1, cost) : cost;
-    const isRoom = report.level === undefined || report.level.remaining >= needed;
-    return isRoom ? report : { ...report, outcome: 'denied', waitMs: waitFor(report, needed) };
-  });
-  const denying = policies.filter(({ outcome }) => outcome === 'denied');
-  if (denying.length === 0) return verdict;
+/** An owner that does not answer leaves it to the rule: open or closed. */
+function unasked({ policy, limit, failureMode }: Rule, source: 'local' | 'fallback'): PolicyReport {
+  const isClosed = source === 'fallback' && failureMode === 'closed';
+  const outcome = isClosed ? 'unavailable' : 'allowed';
   return {
-    ...verdict,
-    outcome: 'denied',
-    policies,
-    retryAfterMs: Math.max(...denying.map(({ waitMs }) => waitMs)),
+    policy,
+    limit: limit!,
+    outcome,
+    source,
+    waitMs: isClosed ? UNAVAILABLE_RETRY_MS : 0,
+    level: undefined,
   };
 }
 
-/** A bucket fills unit by unit; of the others the reset is the time from which a unit is certain. */
-function waitFor({ limit, level }: PolicyReport, cost: number): number {
-  const resetMs = level?.resetMs ?? 0;
-  if (limit.algorithm !== 'token_bucket' || limit.quota === 0) return Math.max(1, resetMs);
-  return Math.max(1, ((cost - (level?.remaining ?? 0)) * limit.windowMs) / limit.quota);
-}
+/** An owner's breaker looks again twice a second, so by then there is something new to hear. */
+const UNAVAILABLE_RETRY_MS = 1_000;
 
-interface About {
-  readonly decided: AdminDecision;
-  readonly cost: number;
-  readonly ignored: readonly string[];
-}
-
-function answerOf(verdict: Verdict, { decided, cost, ignored }: About): CheckAnswer {
+function answerOf(decided: AdminDecision, ignored: readonly string[]): CheckAnswer {
+  const { verdict, cost } = decided;
   const { outcome, source, delayMs, retryAfterMs } = verdict;
   const policies = mostConstrainedFirst(verdict.policies);
   const first = policies[0];

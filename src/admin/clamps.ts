@@ -1,13 +1,15 @@
 /** Clamps through the admin API: who is meant, how long, and what is said of those in force. */
 import { parseAddress } from '../policy/address.ts';
-import { isListed } from '../policy/caller.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import type { ControlApi, StoredClamp } from '../policy/control.ts';
 import type { Pairs } from '../policy/counter.ts';
-import { isAttribute, keyHash } from './facts.ts';
+import { invalidAttribute, isAttribute, KEY_ATTRIBUTES, keyHashOf } from './facts.ts';
 import type { AdminDomain } from './ports.ts';
 import { notFound, ProblemError } from './problems.ts';
 import type { Attributes, ClampBody } from './schemas.ts';
+
+/** All of a domain's clamps travel together. */
+const VALUE_LENGTH_MAX = 256;
 
 interface Change {
   readonly control: ControlApi;
@@ -39,23 +41,8 @@ export async function setClamp(domain: AdminDomain, body: ClampBody, { control, 
       message: 'There are as many clamps as a domain may have. Lift some, or write a rule.',
     });
   }
-  const warnings = await warningsOf(domain, pairs, control);
-  return { clamp: shown({ clamp: made.clamp, author, atMs: nowMs }), ...told(made.untold), warnings };
-}
-
-/** A key that nobody knows is counted by its address, so a clamp on it would stop nobody. */
-async function warningsOf(
-  { ruleset }: AdminDomain,
-  pairs: Pairs,
-  control: ControlApi,
-): Promise<readonly string[]> {
-  const { identity } = ruleset;
-  const hash = pairs.find(([attribute]) => attribute === 'api_key')?.[1];
-  if (hash === undefined || isListed(hash, identity) || identity.unknownKeys === 'subject') return [];
-  if ((await control.key(hash)) !== null) return [];
-  return [
-    'Neither the rules nor the key directory know this key: requests that show it are counted by their address, and this clamp does not meet them.',
-  ];
+  const said = shown({ clamp: made.clamp, author, atMs: nowMs });
+  return { clamp: made.clamp, said: { clamp: said, ...told(made.untold) } };
 }
 
 export async function liftClamp(
@@ -77,7 +64,8 @@ export async function liftClamp(
     author,
     atMs: nowMs,
   });
-  return { lifted: shown({ ...stored, clamp }), ...told(made === 'too_many' ? undefined : made.untold) };
+  if (made === 'too_many') throw new Error('lifting a clamp never makes too many of them');
+  return { clamp: made.clamp, said: { lifted: shown({ ...stored, clamp }), ...told(made.untold) } };
 }
 
 export function shown({ clamp, author, atMs }: Omit<StoredClamp, 'owner'>) {
@@ -85,7 +73,7 @@ export function shown({ clamp, author, atMs }: Omit<StoredClamp, 'owner'>) {
   return {
     domain,
     attributes: Object.fromEntries(
-      pairs.map(([name, value]) => [name, name === 'api_key' ? `sha256:${value}` : value]),
+      pairs.map(([name, value]) => [name === 'api_key' ? 'api_key_sha256' : name, value]),
     ),
     action,
     ...(limit && { rpm: limit.quota }),
@@ -104,26 +92,22 @@ function told(untold: string | undefined) {
 function pairsOf(domain: AdminDomain, attributes: Attributes): Pairs {
   const named: Record<string, string> = {};
   for (const [name, value] of Object.entries(attributes)) {
+    if (KEY_ATTRIBUTES.has(name)) continue;
     if (name === 'subject' || name === 'method')
-      throw invalid(name, 'cannot be clamped: name an attribute of the caller, such as api_key');
-    if (!isAttribute(domain, name)) throw invalid(name, 'is an attribute that no request of this domain has');
+      throw invalidAttribute(name, 'cannot be clamped: name an attribute of the caller, such as api_key');
+    if (!isAttribute(domain, name))
+      throw invalidAttribute(name, 'is an attribute that no request of this domain has');
     if (name === 'remote_address' && parseAddress(String(value)) === undefined)
-      throw invalid(name, 'is no address: write one such as 203.0.113.9 or 2001:db8::1');
-    named[name] = name === 'api_key' ? keyHash(String(value)) : String(value);
+      throw invalidAttribute(name, 'is no address: write one such as 203.0.113.9 or 2001:db8::1');
+    if (String(value).length > VALUE_LENGTH_MAX)
+      throw invalidAttribute(name, `has more than ${VALUE_LENGTH_MAX} characters`);
+    named[name] = String(value);
   }
+  const hash = keyHashOf(attributes);
+  if (hash !== undefined) named.api_key = hash;
   const names = Object.keys(named);
-  if (names.length === 0) throw invalid('attributes', 'is empty: name the caller');
+  if (names.length === 0) throw invalidAttribute('', 'is empty: name the caller');
   const pairs = domain.matcher.pairsOf({ attributes: named }, names);
-  if (pairs === undefined) throw invalid('attributes', 'has a value that no request can have');
+  if (pairs === undefined) throw invalidAttribute('', 'has a value that no request can have');
   return pairs;
-}
-
-function invalid(at: string, message: string): ProblemError {
-  const path = at === 'attributes' ? [at] : ['attributes', at];
-  return new ProblemError({
-    status: 422,
-    error: 'invalid_request',
-    message: 'The body is not what this path takes.',
-    errors: [{ path, message }],
-  });
 }

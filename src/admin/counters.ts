@@ -47,11 +47,13 @@ interface Found {
   /** Counted in each isolate by itself, where nobody can look. */
   readonly local: readonly Winner[];
   readonly ignored: readonly string[];
+  /** What an operator has decided about the caller: counters alone do not say why it is refused. */
+  readonly clamp: string | null;
 }
 
 /** Policies that isolates count by themselves, and attributes that no rule of this domain knows. */
-function besides({ local, ignored }: Found) {
-  return { local: local.map(({ rule }) => rule.policy), ignored };
+function besides({ local, ignored, clamp }: Found) {
+  return { local: local.map(({ rule }) => rule.policy), ignored, clamp };
 }
 
 async function countersOf(
@@ -60,12 +62,13 @@ async function countersOf(
   surroundings: Surroundings,
 ): Promise<Found> {
   const { facts, ignored } = await resolve(domain, attributes, surroundings);
-  const { enforced, shadow } = domain.matcher.match(facts);
+  const { enforced, shadow, clamped } = domain.match(facts);
   const winners = [...enforced, ...shadow];
   return {
     owned: winners.filter(({ rule }) => rule.scope !== 'local'),
     local: winners.filter(({ rule }) => rule.scope === 'local'),
     ignored,
+    clamp: clamped?.clamp.action ?? null,
   };
 }
 

@@ -80,7 +80,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
     status: 200,
     async handle(call) {
       const { domain, attributes } = call.body as z.output<typeof schemas.callerBody>;
-      return { body: await reset(await domainOf(call, domain), attributes, call) };
+      const body = await reset(await domainOf(call, domain), attributes, call);
+      await call.ports.control?.note(call.author, 'reset', { counters: body.reset });
+      return { body };
     },
   },
   {
@@ -99,7 +101,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
       const { author, ports } = call;
       const request = { domain: domainIn(call), rules, message, activate: isActivated, author };
       const made = await publish(controlOf(call), { ...request, nowMs: ports.nowMs() });
-      ports.refresh(call.background);
+      ports.changed({ domain: request.domain, activation: made.activation }, call.background);
       return { status: 201, body: made };
     },
   },
@@ -121,8 +123,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
     summary: 'Put the version in force that was in force before.',
     status: 200,
     async handle(call) {
-      const body = await rollback(controlOf(call), { domain: domainIn(call), author: call.author });
-      call.ports.refresh(call.background);
+      const domain = domainIn(call);
+      const body = await rollback(controlOf(call), { domain, author: call.author });
+      call.ports.changed({ domain, activation: body.activation }, call.background);
       return { body };
     },
   },
@@ -139,11 +142,14 @@ export const ENDPOINTS: readonly Endpoint[] = [
     method: 'post',
     path: `${RULESETS}/:version/activate`,
     summary: 'Put a version in force.',
+    query: schemas.activateQuery,
     status: 200,
     async handle(call) {
-      const wanted = { domain: domainIn(call), version: numberIn(call, 'version'), author: call.author };
+      const { atLeast } = call.query as z.output<typeof schemas.activateQuery>;
+      const named = { domain: domainIn(call), version: numberIn(call, 'version') };
+      const wanted = { ...named, author: call.author, atLeast };
       const body = await activate(controlOf(call), wanted);
-      call.ports.refresh(call.background);
+      call.ports.changed({ domain: wanted.domain, activation: body.activation }, call.background);
       return { body };
     },
   },
@@ -165,9 +171,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
     status: 200,
     async handle(call) {
       const body = call.body as schemas.ClampBody;
-      const made = await setClamp(await domainOf(call, body.domain), body, changeBy(call));
-      call.ports.refresh(call.background);
-      return { body: made };
+      const { clamp, said } = await setClamp(await domainOf(call, body.domain), body, changeBy(call));
+      call.ports.changed({ domain: clamp.domain, clamp }, call.background);
+      return { body: said };
     },
   },
   {
@@ -190,9 +196,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
     status: 200,
     async handle(call) {
       const { domain, attributes } = call.body as z.output<typeof schemas.callerBody>;
-      const lifted = await liftClamp(await domainOf(call, domain), attributes, changeBy(call));
-      call.ports.refresh(call.background);
-      return { body: lifted };
+      const { clamp, said } = await liftClamp(await domainOf(call, domain), attributes, changeBy(call));
+      call.ports.changed({ domain: clamp.domain, clamp }, call.background);
+      return { body: said };
     },
   },
   {
@@ -207,7 +213,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
       const changes = listed(call.body as z.output<typeof schemas.putKeysBody>).map(changeOf);
       await controlOf(call).putKeys(changes, call.author);
       for (const { keySha256 } of changes) call.ports.forgetKey(keySha256);
-      call.ports.refresh(call.background);
+      call.ports.changed({ domain: call.ports.ownDomain }, call.background);
       return { body: { stored: changes.length } };
     },
   },

@@ -4,7 +4,7 @@
  */
 
 import type { Background } from '../engine/ports.ts';
-import { UNKNOWN_ADDRESS } from '../policy/address.ts';
+import { countedBy } from '../policy/address.ts';
 import { KNOWN_ATTRIBUTES } from '../policy/attributes.ts';
 import { callerAttributes, isListed } from '../policy/caller.ts';
 import { isLabelAttribute } from '../policy/directory.ts';
@@ -12,6 +12,7 @@ import type { Facts } from '../policy/match.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
 import { sha256 } from '../policy/sha256.ts';
 import type { AdminDomain, AdminPorts } from './ports.ts';
+import { ProblemError } from './problems.ts';
 import type { Attributes } from './schemas.ts';
 
 export interface Resolved {
@@ -20,9 +21,6 @@ export interface Resolved {
   readonly ignored: readonly string[];
 }
 
-/** Not facts by themselves: the subject is worked out, and the others are read apart. */
-const READ_APART: ReadonlySet<string> = new Set(['subject', 'api_key', 'path', 'route', 'method']);
-
 export async function resolve(
   domain: AdminDomain,
   attributes: Attributes,
@@ -30,10 +28,10 @@ export async function resolve(
 ): Promise<Resolved> {
   const { identity } = domain.ruleset;
   const all = Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, String(value)]));
-  const hash = all.api_key === undefined || all.api_key === '' ? undefined : keyHash(all.api_key);
+  const hash = keyHashOf(attributes);
   const isAsked = hash !== undefined && !isListed(hash, identity);
   const caller = isAsked
-    ? await ports.lookUp(hash, all.remote_address ?? UNKNOWN_ADDRESS, background)
+    ? await ports.lookUp(hash, countedBy(all.remote_address, identity.ipv6Prefix), background)
     : undefined;
   const given: Record<string, string> = {};
   const ignored: string[] = [];
@@ -45,7 +43,8 @@ export async function resolve(
   const path = all.path ?? all.route;
   return {
     facts: {
-      attributes: { ...callerAttributes(hash, identity, caller), ...given },
+      attributes: { ...callerAttributes(hash, domain, caller), ...given },
+      key: hash,
       path: path === undefined || path === '' ? undefined : normalisePath(path),
       method: all.method,
     },
@@ -59,8 +58,27 @@ export function isAttribute({ ruleset }: AdminDomain, name: string): boolean {
   return isKnown || Object.hasOwn(ruleset.attributes, name) || isLabelAttribute(name);
 }
 
-/** `sha256:` and 64 digits stand for a key that is not at hand. */
-export function keyHash(key: string): string {
-  const digits = /^sha256:([0-9a-f]{64})$/i.exec(key)?.[1];
-  return digits?.toLowerCase() ?? sha256(key);
+/** How a key is named: the key itself, or its SHA-256 where the key is not at hand. Whatever `api_key` looks like, it is a key. */
+export const KEY_ATTRIBUTES: ReadonlySet<string> = new Set(['api_key', 'api_key_sha256']);
+
+/** The SHA-256 of the key that is named, if one is. Rejects with a problem what cannot be one. */
+export function keyHashOf({ api_key: key, api_key_sha256: hash }: Attributes): string | undefined {
+  if (hash !== undefined) {
+    if (/^[0-9a-f]{64}$/i.test(String(hash))) return String(hash).toLowerCase();
+    throw invalidAttribute('api_key_sha256', 'wants the 64 hexadecimal digits of a SHA-256');
+  }
+  return key === undefined || key === '' ? undefined : sha256(String(key));
 }
+
+/** `name` empty: the attributes as a whole. */
+export function invalidAttribute(name: string, message: string): ProblemError {
+  return new ProblemError({
+    status: 422,
+    error: 'invalid_request',
+    message: 'The body is not what this path takes.',
+    errors: [{ path: ['attributes', ...(name === '' ? [] : [name])], message }],
+  });
+}
+
+/** Not facts by themselves: the subject is worked out, and the others are read apart. */
+const READ_APART: ReadonlySet<string> = new Set(['subject', ...KEY_ATTRIBUTES, 'path', 'route', 'method']);

@@ -7,7 +7,7 @@ import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { BucketTable } from '../core/bucket-table.ts';
 import type { Limit } from '../core/decision.ts';
 import { wholeSeconds } from '../engine/level.ts';
-import { countedAddress, parseAddress, UNKNOWN_ADDRESS } from '../policy/address.ts';
+import { countedBy } from '../policy/address.ts';
 import { logEvent } from '../telemetry/log.ts';
 import type { ProblemDetails } from './problems.ts';
 
@@ -31,7 +31,9 @@ export class Guard {
   /** Why the request may not pass; `undefined` when it may. */
   refuse(request: Request, token: string, nowMs: number): ProblemDetails | undefined {
     const address = addressOf(request);
-    const step = this.#failures.decide(address, FAILURES, 1, nowMs);
+    const shown = shownBy(request);
+    // Who shows nothing guesses nothing.
+    const step = this.#failures.decide(address, FAILURES, shown === '' ? 0 : 1, nowMs);
     if (step.outcome === 'denied') {
       const seconds = wholeSeconds(step.retryAfterMs, 1);
       return {
@@ -41,11 +43,11 @@ export class Guard {
         headers: { 'Retry-After': String(seconds) },
       };
     }
-    if (isSame(shownBy(request), token)) {
+    if (shown !== '' && isSame(shown, token)) {
       this.#failures.giveBack(address, FAILURES, { cost: 1, chargedAtMs: nowMs }, nowMs);
       return undefined;
     }
-    logEvent({ event: 'admin_refused', address });
+    if (shown !== '') logEvent({ event: 'admin_refused', address });
     return {
       status: 401,
       error: 'unauthorized',
@@ -56,12 +58,12 @@ export class Guard {
 }
 
 function addressOf(request: Request): string {
-  const address = parseAddress(request.headers.get('cf-connecting-ip') ?? '');
-  return address === undefined ? UNKNOWN_ADDRESS : countedAddress(address, IPV6_PREFIX);
+  return countedBy(request.headers.get('cf-connecting-ip') ?? undefined, IPV6_PREFIX);
 }
 
 function shownBy(request: Request): string {
-  return /^bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? '';
+  const shown = request.headers.get('authorization') ?? '';
+  return /^bearer +(.+)$/i.exec(shown)?.[1] ?? shown;
 }
 
 /** Over digests of one length, so that neither the token's length nor how much of it was right shows in the time it takes. */

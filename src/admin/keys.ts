@@ -1,7 +1,7 @@
 /** The key directory through the admin API. Raw keys are hashed at this door; nothing behind it has ever seen one. */
 import type { KeyChange, StoredKey } from '../policy/control.ts';
 import type { KeyEntry } from '../policy/directory.ts';
-import { keyHash } from './facts.ts';
+import { sha256 } from '../policy/sha256.ts';
 import type { KeyBody, KeyName } from './schemas.ts';
 
 /** One body, or a list of them. */
@@ -12,7 +12,7 @@ export function listed<Item extends object>(
 }
 
 export function hashOf({ key, keySha256 }: KeyName): string {
-  return keySha256 ?? keyHash(`${key}`);
+  return keySha256 ?? sha256(`${key}`);
 }
 
 export function changeOf(body: KeyBody): KeyChange {

@@ -4,15 +4,16 @@
 import type { OwnerCall, OwnerReply } from '../engine/messages.ts';
 import type { Background } from '../engine/ports.ts';
 import type { Verdict } from '../engine/verdict.ts';
-import type { Caller } from '../policy/caller.ts';
+import type { Caller, KnownKeys } from '../policy/caller.ts';
+import type { Clamp } from '../policy/clamp.ts';
 import type { ControlApi } from '../policy/control.ts';
 import type { Facts, Match, Matcher } from '../policy/match.ts';
-import type { Ruleset } from '../policy/ruleset.ts';
 
 /** A domain as this isolate has it. */
-export interface AdminDomain {
-  readonly ruleset: Ruleset;
+export interface AdminDomain extends KnownKeys {
   readonly matcher: Matcher;
+  /** What applies to a request, clamps included. */
+  match(facts: Facts): Match;
   /** As the gateway would decide it; `cost` in place of the ruleset's. */
   decide(facts: Facts, cost: number | undefined, background: Background): Promise<AdminDecision>;
   /** These counters were set back. */
@@ -23,6 +24,13 @@ export interface AdminDecision {
   readonly verdict: Verdict;
   readonly match: Match;
   readonly cost: number;
+}
+
+/** What was changed in a domain: rules that are in force by now, or what was decided about a caller. */
+export interface AdminChange {
+  readonly domain: string;
+  readonly activation?: number | undefined;
+  readonly clamp?: Clamp;
 }
 
 export interface AdminPorts {
@@ -41,6 +49,6 @@ export interface AdminPorts {
   readonly control: ControlApi | undefined;
   /** All metrics in the text format of Prometheus; absent where there is no hub. */
   readonly metrics: (() => Promise<string>) | undefined;
-  /** Whatever is known of it is to be refreshed soon: a change was made here. */
-  refresh(background: Background): void;
+  /** A change was made here, so it is to be in force here at once. */
+  changed(change: AdminChange, background: Background): void;
 }

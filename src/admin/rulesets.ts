@@ -1,7 +1,7 @@
 /** Versions of rule files through the admin API: published whole or refused whole, put in force, compared. */
 
 import { compile, type Problem } from '../policy/compile.ts';
-import type { ControlApi, Page, StoredActivation, StoredVersion } from '../policy/control.ts';
+import type { ActivationWish, ControlApi, Page, StoredActivation, StoredVersion } from '../policy/control.ts';
 import { diffRulesets, type RulesetDiff } from '../policy/diff.ts';
 import { withoutRawKeys } from '../policy/redact.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
@@ -24,17 +24,21 @@ export async function publish(
 ): Promise<{ version: number; activation?: number; warnings: readonly object[] }> {
   const compiled = compile(rules, { sha256, builtAtMs: nowMs });
   if (!compiled.ok) throw refused(compiled.errors);
-  const published = await control.publish({ ...publication, rules: withoutRawKeys(rules, sha256) });
-  if ('errors' in published) throw refused(published.errors);
-  const { warnings, ...made } = published;
-  return { ...made, warnings: warnings.map(shownProblem) };
+  const { ruleset, warnings } = compiled;
+  const { domain } = publication;
+  if (ruleset.domain !== domain) {
+    const message = `is ${JSON.stringify(ruleset.domain)}, and this path is about ${JSON.stringify(domain)}`;
+    throw refused([{ path: ['domain'], message }]);
+  }
+  const stored = { ...publication, rules: withoutRawKeys(rules, sha256), ruleset, warnings };
+  return { ...(await control.publish(stored)), warnings: warnings.map(shownProblem) };
 }
 
 export async function activate(
   control: ControlApi,
-  { domain, version, author }: { domain: string; version: number; author: string },
+  { domain, version, ...wish }: ActivationWish & { domain: string; version: number },
 ): Promise<{ activation: number; version: number }> {
-  const activation = await control.activate(domain, version, author);
+  const activation = await control.activate(domain, version, wish);
   if (typeof activation === 'string') throw new ProblemError(noVersion(domain, version));
   return { activation, version };
 }

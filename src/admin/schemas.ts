@@ -26,7 +26,7 @@ const attributes = z
   .refine((all) => Object.keys(all).length <= ATTRIBUTES_MAX, `at most ${ATTRIBUTES_MAX} attributes`)
   .meta({
     description:
-      'Facts about the request, as rules name them. `api_key` is the key itself or `sha256:` and its SHA-256; `path` (or `route`) is the path.',
+      'Facts about the request, as rules name them. `api_key` is the key itself, `api_key_sha256` its SHA-256 where the key is not at hand; `path` (or `route`) is the path.',
   });
 
 const cost = z
@@ -157,6 +157,11 @@ export const keysQuery = z.object({
   keySha256: hash.optional(),
   after: hash.or(z.literal('')).default(''),
   limit: count(1, 1_000, 100),
+});
+
+/** For a control plane that has lost its storage, and counts anew below what isolates and owners have seen. */
+export const activateQuery = z.object({
+  atLeast: z.coerce.number().int().min(1).max(1_000_000_000_000).optional(),
 });
 
 export const domainQuery = z.object({ domain: domainName.optional() });

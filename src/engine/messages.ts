@@ -29,6 +29,8 @@ export interface OwnerCall {
   readonly clamps?: readonly Clamp[];
   /** Counters that an operator wants to see; nothing is charged, and nobody counts as asking for them. */
   readonly inspect?: readonly CounterRef[];
+  /** What a request of this cost would meet at the counters that are inspected; 0 where it is not said. */
+  readonly inspectCost?: number;
   /** Ids of counters to be set back to full. */
   readonly reset?: readonly string[];
 }

@@ -8,7 +8,7 @@
  */
 import { charge, decide, giveBack, nowMsFor } from '../core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
-import { ALLOWED, capacity, type Decision } from '../core/decision.ts';
+import { capacity, type Decision } from '../core/decision.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import { encodePairs } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
@@ -128,7 +128,7 @@ export class Owner {
       version: this.#version,
       ...(question && override && { answer: this.#answer(question, override, call, clock) }),
       ...(override !== undefined && override.told.length > 0 && { clamps: override.told }),
-      ...(inspect && { inspected: inspect.map((named) => this.#inspect(named, call.holder, clock)) }),
+      ...(inspect && { inspected: inspect.map((named) => this.#inspect(named, call, clock)) }),
     };
   }
 
@@ -166,11 +166,17 @@ export class Owner {
   }
 
   /** A counter as it stands; one that is not there is full. */
-  #inspect({ id, limit }: CounterRef, holder: string, clock: LogicalClock): CounterReport {
+  #inspect(
+    { id, limit }: CounterRef,
+    { holder, inspectCost: cost = 0 }: OwnerCall,
+    clock: LogicalClock,
+  ): CounterReport {
     const known = this.#counters.get(id);
     known?.lent?.settle(known, clock);
     const blank = { id, limit, state: undefined, version: UNDATED, demand: new Demand(), lent: undefined };
-    return report(known ?? blank, ALLOWED, { cost: 0, holder, clock });
+    const counter = known ?? blank;
+    const { decision } = decide(counter.limit, counter.state, cost, nowMsFor(counter.limit, clock));
+    return report(counter, decision, { cost, holder, clock });
   }
 
   #answer(question: Question, override: Override, call: OwnerCall, clock: LogicalClock): Answer {

@@ -67,7 +67,10 @@ export function reportOn({ counterId }: Winner, { counters }: Answer): CounterRe
   return counters.find(({ id }) => id === counterId);
 }
 
-function answered({ rule }: Winner, { decision, limit, remaining, resetMs }: CounterReport): PolicyReport {
+export function answered(
+  { rule }: Winner,
+  { decision, limit, remaining, resetMs }: CounterReport,
+): PolicyReport {
   const { outcome } = decision;
   const waitMs = outcome === 'denied' ? decision.retryAfterMs : outcome === 'allowed' ? decision.delayMs : 0;
   const level = { remaining, resetMs: outcome === 'denied' ? waitMs : resetMs };

@@ -11,6 +11,7 @@ import {
   type RateLimitOptions,
   rateLimit,
 } from './rate-limit.ts';
+import { isReserved } from './reserved.ts';
 import { notFound, unavailable } from './respond.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -48,15 +49,13 @@ export function createGateway(options: GatewayOptions): Gateway {
           event: 'limiter_fault',
           reason: error instanceof Error ? `${error.stack}` : String(error),
         });
-        const isOurs = RESERVED.test(request.url);
-        return !isOurs && isOpen(request, bindings, options) ? forward(request, bindings) : unavailable();
+        return !isReserved(request.url) && isOpen(request, bindings, options)
+          ? forward(request, bindings)
+          : unavailable();
       }
     },
   };
 }
-
-/** What is below here is never forwarded: it may bear the admin token. */
-const RESERVED = /^[a-z]+:\/\/[^/?#]*\/+_limiter(?:[/?#]|$)/i;
 
 function createApp({ services, admin, ...options }: GatewayOptions): Hono<GatewayEnv> {
   const app = new Hono<GatewayEnv>();
@@ -64,10 +63,12 @@ function createApp({ services, admin, ...options }: GatewayOptions): Hono<Gatewa
   app.onError((error) => {
     throw error;
   });
-  app.get('/_limiter/health', (context) => {
+  // Whatever is asked here, the isolate hears of news and hands on its counts, as it does beside a caller's request.
+  app.use('/_limiter/*', async (context, next) => {
+    await next();
     services?.(context.env).attend((work) => context.executionCtx.waitUntil(work));
-    return health(() => rules(context.env));
   });
+  app.get('/_limiter/health', (context) => health(() => rules(context.env)));
   if (admin !== undefined) app.route('/_limiter', admin);
   app.all('/_limiter/*', () => notFound());
   const limit = rateLimit<GatewayEnv>({
@@ -77,6 +78,7 @@ function createApp({ services, admin, ...options }: GatewayOptions): Hono<Gatewa
   });
   // Mounted by hand: one handler for a path is called directly, two are composed anew for each request.
   app.all('*', async (context) => {
+    if (isReserved(context.req.url)) return notFound();
     const refusal = await limit(context, async () => {
       context.res = await forward(context.req.raw, context.env);
     });

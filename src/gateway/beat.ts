@@ -45,11 +45,12 @@ export class Beat {
 
   async #run(now: number): Promise<void> {
     const { intervalMs, nowMs, sleep, flush } = this.#options;
-    if (now - this.#refreshedAtMs >= intervalMs) await this.#refresh(now);
+    // Beside the pause, not before it: a source that hangs must not keep the counts from leaving in time.
+    const refreshed = now - this.#refreshedAtMs >= intervalMs ? this.#refresh(now) : undefined;
     await sleep(intervalMs);
     // The next request begins the next beat, also while these are on their way.
     this.#endsAtMs = Number.NEGATIVE_INFINITY;
-    await Promise.all([flush(), this.#refresh(nowMs())]);
+    await Promise.all([flush(), this.#refresh(nowMs()), refreshed]);
   }
 
   #refresh(now: number): Promise<void> {

@@ -36,9 +36,9 @@ export class Domain {
     const tally = new Tally(metrics, domain);
     this.source = new RulesSource(bundled, {
       ...sources,
+      onStoreFailed: () => metrics.count('rules_fetch_failures_total', { domain }),
       onRefused: (reason) => {
-        if (reason === 'unreachable') metrics.count('rules_fetch_failures_total', { domain });
-        else metrics.count('rules_rejected_total', { domain, reason });
+        if (reason !== 'unreachable') metrics.count('rules_rejected_total', { domain, reason });
       },
       onChanged: (event) => logEvent({ ...event }),
     });

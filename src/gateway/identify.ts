@@ -5,7 +5,7 @@
  * address that cannot be read shares one counter with all of its kind. Raw keys end here: what goes on is their SHA-256.
  */
 import { BoundedMap } from '../engine/bounded-map.ts';
-import { UNKNOWN_ADDRESS } from '../policy/address.ts';
+import { countedBy, UNKNOWN_ADDRESS } from '../policy/address.ts';
 import { type Caller, callerAttributes, isListed } from '../policy/caller.ts';
 import type { Facts } from '../policy/match.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
@@ -24,8 +24,8 @@ const HASHES_MAX = 8_192;
 
 const hashes = new BoundedMap<string>(HASHES_MAX);
 
-/** Asks the key directory who shows this key from this address. */
-export type LookUp = (hash: string, address: string) => Caller | Promise<Caller>;
+/** Asks the key directory who shows this key, and for what address that counts. */
+export type LookUp = (hash: string, address: () => string) => Caller | Promise<Caller>;
 
 /** At once, unless a key is seen for the first time: then its hash has to be waited for, and the directory where there is one. */
 export function identify(
@@ -35,7 +35,7 @@ export function identify(
   lookUp?: LookUp,
 ): Facts | Promise<Facts> {
   const key = keyOf(request, snapshot.ruleset.identity.apiKey);
-  if (key === undefined) return factsOf(request, snapshot, method, snapshot.ruleset.identity.defaults);
+  if (key === undefined) return factsOf(request, snapshot, { method }, snapshot.ruleset.identity.defaults);
   const hash = hashes.get(key);
   const known = (found: string) => identifyKnown(request, snapshot, { method, hash: found, lookUp });
   return hash === undefined ? remember(key).then(known) : known(hash);
@@ -54,35 +54,41 @@ function identifyKnown(
 ): Facts | Promise<Facts> {
   const { identity } = snapshot.ruleset;
   const facts = (caller?: Caller) =>
-    factsOf(request, snapshot, method, callerAttributes(hash, identity, caller));
+    factsOf(request, snapshot, { method, hash }, callerAttributes(hash, snapshot, caller));
   if (lookUp === undefined || isListed(hash, identity)) return facts();
-  const caller = lookUp(hash, addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS);
+  const address = () => countedBy(addressOf(request, identity.trustedHops), identity.ipv6Prefix);
+  const caller = lookUp(hash, address);
   return caller instanceof Promise ? caller.then(facts) : facts(caller);
 }
 
 function factsOf(
   request: Request,
   snapshot: Snapshot,
-  method: string,
+  { method, hash }: { method: string; hash?: string },
   caller: Readonly<Record<string, string>>,
 ): Facts {
-  const { ruleset, attributes: asked } = snapshot;
+  const { ruleset } = snapshot;
   const { identity } = ruleset;
   const attributes: Record<string, string> = { ...caller };
   // Each costs a trip out of the script, so only what a rule asks about is looked up.
-  if (asked.has('host')) set(attributes, 'host', hostOf(request.url));
-  if (asked.has('country')) set(attributes, 'country', textOf(request.cf?.country));
-  if (asked.has('asn')) set(attributes, 'asn', textOf(request.cf?.asn));
+  if (isAsked(snapshot, 'host')) set(attributes, 'host', hostOf(request.url));
+  if (isAsked(snapshot, 'country')) set(attributes, 'country', textOf(request.cf?.country));
+  if (isAsked(snapshot, 'asn')) set(attributes, 'asn', textOf(request.cf?.asn));
   for (const name in ruleset.attributes) {
     const source = ruleset.attributes[name];
     if (source !== undefined) set(attributes, name, headerValue(request, source.header));
   }
   // Also the subject of whoever is known by nothing else, and of a preflight.
   const isKnown = attributes.api_key !== undefined || attributes.user !== undefined;
-  if (!isKnown || asked.has('remote_address') || method === 'OPTIONS')
+  if (!isKnown || isAsked(snapshot, 'remote_address') || method === 'OPTIONS')
     attributes.remote_address = addressOf(request, identity.trustedHops) ?? UNKNOWN_ADDRESS;
   const path = ruleset.routes.length === 0 ? undefined : normalisePath(pathOf(request.url));
-  return { attributes, path, method };
+  return { attributes, path, method, key: hash };
+}
+
+/** Whether a rule or a clamp asks about this attribute. */
+function isAsked({ attributes, clamps }: Snapshot, name: string): boolean {
+  return attributes.has(name) || (!clamps.isEmpty && clamps.isAbout(name));
 }
 
 /** SHA-256 in lower-case hex. */

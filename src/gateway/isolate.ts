@@ -5,8 +5,10 @@
  * Nothing here is waited for by a request but a key that is not cached. What is not bound is done without: without a control plane the
  * bundled rules stand, and without a hub or a dataset counts stay where they are.
  */
+import { advance, startClock } from '../core/clock.ts';
 import { BoundedMap } from '../engine/bounded-map.ts';
 import type { Background } from '../engine/ports.ts';
+import type { Clamp } from '../policy/clamp.ts';
 import { readEntry } from '../policy/directory.ts';
 import { RULESET_FORMAT, type Ruleset } from '../policy/ruleset.ts';
 import { pointsOf } from '../telemetry/analytics.ts';
@@ -55,9 +57,18 @@ const FETCH_MS_MAX = 5_000;
 /** A hub that takes longer gets the same batch again with the next beat. */
 const REPORT_MS_MAX = 5_000;
 
+/** A service that asks about a domain for the first time waits for its rules no longer than this. */
+const FIRST_RULES_MS_MAX = 1_000;
+
 /** There is one control plane and one hub. */
 export const CONTROL_NAME = 'control';
 export const METRICS_NAME = 'metrics';
+
+interface Change {
+  readonly domain: string;
+  readonly activation?: number | undefined;
+  readonly clamp?: Clamp;
+}
 
 interface HubStub {
   report(batch: MetricsBatch): Promise<{ acknowledged: number }>;
@@ -72,6 +83,7 @@ export class Isolate implements LimiterServices {
   readonly #beat: Beat;
   readonly #directory: KeyDirectory | undefined;
   readonly #recorder: Recorder | undefined;
+  #clock = startClock(Date.now());
   #analysed = 0;
   #isHubFailing = false;
 
@@ -94,7 +106,7 @@ export class Isolate implements LimiterServices {
       CONTROL === undefined && KEYS === undefined ? undefined : this.#newDirectory(intervalMs);
     this.#beat = new Beat({
       intervalMs,
-      nowMs: () => Date.now(),
+      nowMs: () => this.#nowMs(),
       sleep: (ms) => platformTimer(ms).done,
       refresh: () => this.#refresh(),
       flush: () => this.#flush(),
@@ -116,8 +128,11 @@ export class Isolate implements LimiterServices {
     this.#beat.attend(background);
   }
 
-  /** A change was made here, so it is in force here at once. */
-  refreshNow(background: Background): void {
+  /** A change was made here: it is looked for by its number, since what is near may not have it yet. */
+  changed({ domain, activation = 0, clamp }: Change, background: Background): void {
+    const isOwn = domain === this.snapshot.ruleset.domain;
+    const source = (isOwn ? this.own : this.#others.get(domain))?.source;
+    source?.heard({ activation, builtAtMs: 0 }, clamp && [clamp]);
     background(this.#refresh());
   }
 
@@ -146,7 +161,10 @@ export class Isolate implements LimiterServices {
     if (this.#bindings.CONTROL === undefined && this.#bindings.RULES === undefined) return undefined;
     const blank = bundledSnapshot(blankRuleset(name), this.#bindings.OWNER_SEED);
     const domain = this.#newDomain(blank, { isOwn: false });
-    await domain.source.refresh(Date.now());
+    const refreshed = domain.source.refresh({ nowMs: this.#nowMs(), wallMs: Date.now() });
+    await within(refreshed, FIRST_RULES_MS_MAX).catch(() => {});
+    const meanwhile = this.#others.get(name);
+    if (meanwhile !== undefined) return meanwhile;
     if (domain.source.snapshot.source === 'bundled') return undefined;
     this.#others.set(name, domain);
     return domain;
@@ -183,7 +201,9 @@ export class Isolate implements LimiterServices {
       return readEntry(text);
     };
     return new KeyDirectory({
-      nowMs: () => Date.now(),
+      nowMs: () => this.#nowMs(),
+      wallMs: () => Date.now(),
+      sleep: (ms) => platformTimer(ms).done,
       fetch,
       within,
       count: (result) => this.metrics.count('key_lookups_total', { result }),
@@ -193,8 +213,14 @@ export class Isolate implements LimiterServices {
   }
 
   async #refresh(): Promise<void> {
-    const nowMs = Date.now();
-    await Promise.all([this.own, ...this.#others.values()].map(({ source }) => source.refresh(nowMs)));
+    const times = { nowMs: this.#nowMs(), wallMs: Date.now() };
+    await Promise.all([this.own, ...this.#others.values()].map(({ source }) => source.refresh(times)));
+  }
+
+  /** Time that passes: a clock that is set back must not put anything off. */
+  #nowMs(): number {
+    this.#clock = advance(this.#clock, Date.now());
+    return this.#clock.logicalMs;
   }
 
   async #flush(): Promise<void> {

@@ -3,8 +3,8 @@
  * background where there is something to go on with.
  *
  * Promise: a change of an entry, a revoked key included, is in force here within `ttlMs` of being in force in the directory. A key that is
- * not cached is waited for, briefly; an address that shows ever new keys is not asked about for long; and a directory that does not
- * answer makes nobody unknown: an entry in hand stays, and a key without one is `unanswered`.
+ * not cached is waited for, briefly, and asked about once however many show it; an address that shows ever new keys is not asked about
+ * for long; and a directory that does not answer makes nobody unknown: an entry in hand stays, and a key without one is `unanswered`.
  */
 import { BucketTable } from '../core/bucket-table.ts';
 import type { Limit } from '../core/decision.ts';
@@ -15,6 +15,9 @@ import { attributesOf, type KeyEntry } from '../policy/directory.ts';
 
 /** About 400 bytes each. */
 const ENTRIES_MAX = 16_384;
+
+/** How often a request looks whether another one's question about the same key has been answered. */
+const LOOK_AGAIN_MS = 5;
 
 /** An uncached key keeps its request waiting for no longer than an owner that is near. */
 const LOOKUP_MS_MAX = 150;
@@ -30,7 +33,11 @@ const LOOKUPS: Limit = { algorithm: 'token_bucket', quota: 60, windowMs: 60_000,
 const LOOKUP_SLOTS = 4_096;
 
 export interface DirectoryPorts {
+  /** Time that passes, in milliseconds: it stands still where a clock is set back. */
   readonly nowMs: () => number;
+  /** Milliseconds since the Unix epoch, by which keys expire. */
+  readonly wallMs: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
   /** The entry of this SHA-256; `undefined` where there is none. Rejects when nobody answers. */
   readonly fetch: (hash: string) => Promise<KeyEntry | undefined>;
   readonly within: <Value>(promise: Promise<Value>, limitMs: number) => Promise<Value>;
@@ -53,26 +60,28 @@ const UNANSWERED: Caller = { kind: 'unanswered' };
 export class KeyDirectory {
   readonly #ports: DirectoryPorts;
   readonly #cached = new BoundedMap<Cached>(ENTRIES_MAX);
-  readonly #asking = new Set<string>();
+  /** Keys that nobody answered about, by the time of the last try: asking for them again costs their address nothing more. */
+  readonly #unanswered = new BoundedMap<number>(ENTRIES_MAX);
+  /** Questions on their way, by when they were asked. */
+  readonly #asking = new BoundedMap<number>(ENTRIES_MAX);
   readonly #lookups: BucketTable;
-  #downUntilMs = 0;
+  #downUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(ports: DirectoryPorts) {
     this.#ports = ports;
     this.#lookups = new BucketTable({ slots: LOOKUP_SLOTS, seed: ports.seed });
   }
 
-  /** At once where the key is cached. `address` is whoever shows it. */
-  find(hash: string, address: string, background: Background): Caller | Promise<Caller> {
-    const { nowMs: clock, ttlMs } = this.#ports;
-    const nowMs = clock();
+  /** At once where the key is cached. `address` is what whoever shows it counts by. */
+  find(hash: string, address: () => string, background: Background): Caller | Promise<Caller> {
+    const { ttlMs } = this.#ports;
+    const nowMs = this.#ports.nowMs();
     const cached = this.#cached.touch(hash);
-    if (cached === undefined) return this.#lookUp(hash, address, nowMs);
-    const ageMs = nowMs - cached.askedAtMs;
-    if (ageMs >= ttlMs) return this.#lookUp(hash, address, nowMs);
-    if (ageMs >= ttlMs / 2 && !this.#asking.has(hash) && nowMs >= this.#downUntilMs)
+    const ageMs = cached === undefined ? ttlMs : nowMs - cached.askedAtMs;
+    if (cached === undefined || ageMs >= ttlMs) return this.#lookUp(hash, address(), nowMs);
+    if (ageMs >= ttlMs / 2 && !this.#isAsking(hash, nowMs) && nowMs >= this.#downUntilMs)
       background(this.#ask(hash));
-    return callerOf(cached, nowMs);
+    return this.#callerOf(cached);
   }
 
   /** What was said of this key is void. */
@@ -81,30 +90,41 @@ export class KeyDirectory {
   }
 
   async #lookUp(hash: string, address: string, nowMs: number): Promise<Caller> {
-    const stale = this.#cached.get(hash);
-    if (nowMs < this.#downUntilMs) return this.#unanswered(stale, nowMs);
-    if (this.#lookups.decide(address, LOOKUPS, 1, nowMs).outcome !== 'allowed') {
+    if (this.#isAsking(hash, nowMs)) return this.#awaitOther(hash, nowMs);
+    const isRepeated = this.#cached.get(hash) !== undefined || this.#unanswered.get(hash) !== undefined;
+    if (!isRepeated && this.#lookups.decide(address, LOOKUPS, 1, nowMs).outcome !== 'allowed') {
       this.#ports.count('capped');
       return UNKNOWN;
     }
+    if (nowMs < this.#downUntilMs) return this.#unansweredAbout(hash, nowMs);
     const found = await this.#ask(hash);
-    if (found === undefined) {
-      this.#giveBack(address, nowMs);
-      return this.#unanswered(stale, nowMs);
-    }
+    if (found === undefined) return this.#unansweredAbout(hash, nowMs);
     this.#ports.count(found.entry === undefined ? 'unknown' : 'found');
-    if (found.entry !== undefined) this.#giveBack(address, nowMs);
-    return callerOf(found, this.#ports.nowMs());
+    if (found.entry !== undefined && !isRepeated)
+      this.#lookups.giveBack(address, LOOKUPS, { cost: 1, chargedAtMs: nowMs }, this.#ports.nowMs());
+    return this.#callerOf(found);
+  }
+
+  /** Another request has asked: its answer is looked for on a timer of this one's own. */
+  async #awaitOther(hash: string, sinceMs: number): Promise<Caller> {
+    do {
+      await this.#ports.sleep(LOOK_AGAIN_MS);
+      const cached = this.#cached.get(hash);
+      if (cached !== undefined && cached.askedAtMs + this.#ports.ttlMs > this.#ports.nowMs())
+        return this.#callerOf(cached);
+    } while (this.#isAsking(hash, this.#ports.nowMs()) && this.#ports.nowMs() < sinceMs + LOOKUP_MS_MAX);
+    return this.#unansweredAbout(hash, sinceMs);
   }
 
   /** `undefined` when nobody answered. Never rejects. */
   async #ask(hash: string): Promise<Cached | undefined> {
     const askedAtMs = this.#ports.nowMs();
-    this.#asking.add(hash);
+    this.#asking.set(hash, askedAtMs);
     try {
       const entry = await this.#ports.within(this.#ports.fetch(hash), LOOKUP_MS_MAX);
       const cached = { entry, askedAtMs };
       this.#cached.set(hash, cached);
+      this.#unanswered.delete(hash);
       return cached;
     } catch {
       this.#downUntilMs = this.#ports.nowMs() + DOWN_MS;
@@ -114,17 +134,22 @@ export class KeyDirectory {
     }
   }
 
-  #giveBack(address: string, chargedAtMs: number): void {
-    this.#lookups.giveBack(address, LOOKUPS, { cost: 1, chargedAtMs }, this.#ports.nowMs());
+  /** A question whose request went away is not waited for, and does not keep others from asking. */
+  #isAsking(hash: string, nowMs: number): boolean {
+    const askedAtMs = this.#asking.get(hash);
+    return askedAtMs !== undefined && nowMs < askedAtMs + LOOKUP_MS_MAX;
   }
 
-  #unanswered(stale: Cached | undefined, nowMs: number): Caller {
+  #unansweredAbout(hash: string, nowMs: number): Caller {
     this.#ports.count('unanswered');
-    return stale === undefined ? UNANSWERED : callerOf(stale, nowMs);
+    const stale = this.#cached.get(hash);
+    if (stale !== undefined) return this.#callerOf(stale);
+    this.#unanswered.set(hash, nowMs);
+    return UNANSWERED;
   }
-}
 
-function callerOf({ entry }: Cached, nowMs: number): Caller {
-  const attributes = entry && attributesOf(entry, nowMs);
-  return attributes === undefined ? UNKNOWN : { kind: 'known', attributes };
+  #callerOf({ entry }: Cached): Caller {
+    const attributes = entry && attributesOf(entry, this.#ports.wallMs());
+    return attributes === undefined ? UNKNOWN : { kind: 'known', attributes };
+  }
 }

@@ -32,6 +32,8 @@ export interface RulesPorts {
   /** A source that takes longer is as good as down. Nobody waits for it but the refresh itself. */
   readonly fetchMsMax: number;
   readonly within: <Value>(promise: Promise<Value>, limitMs: number) => Promise<Value>;
+  /** One of the stores did not answer; another may have. */
+  readonly onStoreFailed: () => void;
   /** What was offered was refused, or nothing could be fetched. */
   readonly onRefused: (reason: Refusal | 'unreachable') => void;
   /** Something changed that is worth a line. */
@@ -87,13 +89,13 @@ export class RulesSource {
     for (const clamp of clamps) if (clamp.domain === this.#held.domain) this.#snapshot.clamps.learn(clamp);
   }
 
-  /** Never rejects. One at a time: whoever comes while another is under way has it done again afterwards. */
-  async refresh(nowMs: number): Promise<void> {
+  /** Never rejects. One at a time: whoever comes while another is under way has it done again afterwards. `nowMs` is time that passes. */
+  async refresh({ nowMs, wallMs }: { nowMs: number; wallMs: number }): Promise<void> {
     if (this.#ports.stores.length === 0) return;
     this.#isNews = nowMs < this.#refreshingUntilMs;
     if (this.#isNews) return;
     this.#refreshingUntilMs = nowMs + FETCHES_MAX * this.#ports.fetchMsMax;
-    this.#snapshot.clamps.sweep(nowMs);
+    this.#snapshot.clamps.sweep(wallMs);
     try {
       const problem = await this.#refresh();
       this.#note(problem);
@@ -155,6 +157,7 @@ export class RulesSource {
         if ('value' in found && isEnough(found.value)) return found;
       } catch (error) {
         failure = error;
+        this.#ports.onStoreFailed();
       }
     }
     if (best === undefined) throw failure;

@@ -2,6 +2,7 @@
  * The ruleset in force, made ready to match: what a request takes one snapshot of and uses to its end.
  */
 import type { Activated } from '../policy/activation.ts';
+import { namedKeysOf } from '../policy/caller.ts';
 import { ClampTable } from '../policy/clamp.ts';
 import { Matcher } from '../policy/match.ts';
 import { normalisePath, routeTable } from '../policy/route-pattern.ts';
@@ -16,6 +17,8 @@ export interface Snapshot {
   readonly preflights: Matcher;
   /** The attributes that a rule asks about or counts by. */
   readonly attributes: ReadonlySet<string>;
+  /** Hashes of keys that a rule names exactly. */
+  readonly namedKeys: ReadonlySet<string>;
   /** Where the ruleset came from: deployed with the code, or published since. */
   readonly source: 'bundled' | 'published';
   /** When it was put in force, in milliseconds since the Unix epoch; 0 for bundled rules. */
@@ -65,6 +68,7 @@ function snapshotOf(
     matcher: new Matcher(ruleset, { seed: seedOf(seed) }),
     preflights: preflightMatcher(ruleset),
     attributes: new Set(ruleset.rules.flatMap(({ path, per }) => [...path.map(({ key }) => key), ...per])),
+    namedKeys: namedKeysOf(ruleset),
     source,
     activatedAtMs,
     clamps,

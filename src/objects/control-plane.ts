@@ -19,6 +19,7 @@ import { CLAMPS_MAX } from '../policy/clamp.ts';
 import { compile } from '../policy/compile.ts';
 import type {
   ActivationProblem,
+  ActivationWish,
   AuditEntry,
   Clamped,
   ControlApi,
@@ -27,7 +28,6 @@ import type {
   Page,
   Publication,
   Published,
-  StoredActivation,
   StoredClamp,
   StoredKey,
   StoredVersion,
@@ -40,17 +40,23 @@ import { logEvent } from '../telemetry/log.ts';
 import { Audit } from './control/audit.ts';
 import { ClampStore } from './control/clamp-store.ts';
 import { KeyStore } from './control/key-store.ts';
+import { Meta } from './control/meta.ts';
 import { Outbox } from './control/outbox.ts';
 import { Telling, type Told } from './control/telling.ts';
-import { Versions } from './control/versions.ts';
+import { Texts } from './control/texts.ts';
+import { type NewActivation, Versions } from './control/versions.ts';
 
 const LISTED_ACTIVATIONS = 100;
+
+/** Of an import, so many keys stand in the audit log. */
+const AUDITED_KEYS_MAX = 20;
 
 /** Heads are asked for every second or so; whoever asks for more domains than this has theirs put together each time. */
 const HEADS_MAX = 1_000;
 
 export class ControlPlane extends DurableObject implements ControlApi {
   readonly #bindings: Told;
+  readonly #meta: Meta;
   readonly #versions: Versions;
   readonly #clamps: ClampStore;
   readonly #keys: KeyStore;
@@ -63,13 +69,22 @@ export class ControlPlane extends DurableObject implements ControlApi {
     super(state, env);
     this.#bindings = env as unknown as Told;
     const { sql } = state.storage;
-    this.#versions = new Versions(sql);
-    this.#clamps = new ClampStore(sql);
+    this.#meta = new Meta(sql);
+    this.#versions = new Versions(sql, new Texts(sql));
+    this.#clamps = new ClampStore(sql, this.#meta);
     this.#keys = new KeyStore(sql);
     this.#audit = new Audit(sql);
     this.#outbox = new Outbox(sql);
-    this.#telling = new Telling(state.storage, this.#outbox, this.#bindings);
+    this.#telling = new Telling({
+      storage: state.storage,
+      outbox: this.#outbox,
+      told: this.#bindings,
+      entryOf: (target, key) => (target === 'KEYS' ? this.#keys.text(key) : this.#ruleEntry(key)),
+    });
     sql.exec('CREATE TABLE IF NOT EXISTS domains (domain TEXT PRIMARY KEY) WITHOUT ROWID');
+    state.storage.transactionSync(() => this.#noteBindings());
+    // What an earlier life of this object has not told.
+    this.#telling.expect();
   }
 
   /** What is in force in a domain; also of one that nothing was ever published for. */
@@ -90,20 +105,16 @@ export class ControlPlane extends DurableObject implements ControlApi {
     return this.#keys.text(hash);
   }
 
-  async publish({ domain, rules, message, author, activate }: Publication): Promise<Published> {
+  async publish({
+    domain,
+    rules,
+    ruleset,
+    warnings,
+    message,
+    author,
+    activate,
+  }: Publication): Promise<Published> {
     const nowMs = Date.now();
-    const compiled = compile(rules, { sha256, builtAtMs: nowMs });
-    if (!compiled.ok) return { errors: compiled.errors };
-    const { ruleset, warnings } = compiled;
-    if (ruleset.domain !== domain)
-      return {
-        errors: [
-          {
-            path: ['domain'],
-            message: `is ${JSON.stringify(ruleset.domain)}, not ${JSON.stringify(domain)}`,
-          },
-        ],
-      };
     const published = this.#change(domain, () => {
       const version = this.#versions.add({
         domain,
@@ -115,19 +126,17 @@ export class ControlPlane extends DurableObject implements ControlApi {
         warnings: JSON.stringify(warnings),
       });
       this.#audit.add({ author, atMs: nowMs }, 'publish', { domain, version, message });
-      return {
-        version,
-        ...(activate && { activation: this.#activate(domain, { version, author, cause: 'publish' }) }),
-      };
+      if (!activate) return { version };
+      return { version, activation: this.#activate(domain, { version, author, cause: 'publish' }) };
     });
     await this.#telling.tell();
-    return { ...published, warnings };
+    return published;
   }
 
-  async activate(domain: string, version: number, author: string): Promise<number | ActivationProblem> {
-    if (this.#versions.find(domain, version) === undefined) return 'no_such_version';
+  async activate(domain: string, version: number, wish: ActivationWish): Promise<number | ActivationProblem> {
+    if (!this.#versions.has(domain, version)) return 'no_such_version';
     const activation = this.#change(domain, () =>
-      this.#activate(domain, { version, author, cause: 'activate' }),
+      this.#activate(domain, { version, cause: 'activate', ...wish }),
     );
     await this.#telling.tell();
     return activation;
@@ -196,14 +205,15 @@ export class ControlPlane extends DurableObject implements ControlApi {
       for (const { keySha256, entry } of changes) {
         if (entry !== undefined) this.#keys.put({ keySha256, entry });
         else if (this.#keys.remove(keySha256)) removed += 1;
-        const value = entry === undefined ? null : JSON.stringify(entry);
-        if (this.#bindings.KEYS !== undefined) this.#outbox.add({ target: 'KEYS', key: keySha256, value });
+        if (this.#bindings.KEYS !== undefined)
+          this.#outbox.add({ target: 'KEYS', key: keySha256, value: null });
       }
-      const [first] = changes;
-      const detail = changes.length === 1 ? { keySha256: first?.keySha256 } : { keys: changes.length };
-      const action = first?.entry === undefined ? 'revoke_keys' : 'put_keys';
+      const hashes = changes.map(({ keySha256 }) => keySha256);
+      const detail = { keys: hashes.length, first: hashes.slice(0, AUDITED_KEYS_MAX) };
+      const action = changes[0]?.entry === undefined ? 'revoke_keys' : 'put_keys';
       this.#audit.add({ author, atMs: Date.now() }, action, detail);
       if (wasEmpty !== this.#keys.isEmpty) this.#renewHeads();
+      this.#telling.expect();
     });
     await this.#telling.tell();
     return { removed };
@@ -217,24 +227,41 @@ export class ControlPlane extends DurableObject implements ControlApi {
     return this.#audit.list(page);
   }
 
+  async note(author: string, action: string, detail: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#audit.add({ author, atMs: Date.now() }, action, detail);
+  }
+
   override async alarm(): Promise<void> {
     this.#clamps.sweep(Date.now());
     await this.#telling.drain();
   }
 
-  #activate(
-    domain: string,
-    change: { version: number; author: string; cause: StoredActivation['cause'] },
-  ): number {
+  #activate(domain: string, change: Omit<NewActivation, 'atMs'>): number {
     const atMs = Date.now();
     const activation = this.#versions.activate(domain, { ...change, atMs });
-    this.#audit.add({ author: change.author, atMs }, 'activate', { domain, ...change, activation });
-    if (this.#bindings.RULES !== undefined) {
-      const value = this.#documentOf(domain, activation);
-      this.#outbox.add({ target: 'RULES', key: activationKey(domain, activation), value });
-    }
-    logEvent({ event: 'rules_put_in_force', domain, ...change, activation });
+    const { version, author, cause } = change;
+    this.#audit.add({ author, atMs }, 'activate', { domain, version, cause, activation });
+    logEvent({ event: 'rules_put_in_force', domain, version, author, cause, activation });
     return activation;
+  }
+
+  /** KV that is bound later than there was something to tell is told all of it. */
+  #noteBindings(): void {
+    for (const target of ['RULES', 'KEYS'] as const) {
+      const isBound = Number(this.#bindings[target] !== undefined);
+      if (this.#meta.get(`bound ${target}`) === isBound) continue;
+      this.#meta.set(`bound ${target}`, isBound);
+      if (isBound === 0) continue;
+      if (target === 'KEYS') this.#outbox.addAllKeys();
+      else this.#renewHeads();
+    }
+  }
+
+  /** What KV should hold under this key. */
+  #ruleEntry(key: string): string | null {
+    const [, domain, activation] = /^activation:(.*):(\d+)$/s.exec(key) ?? [];
+    if (domain !== undefined) return this.#documentOf(domain, Number(activation));
+    return JSON.stringify(this.#headOf(key.slice(headKey('').length), Date.now()));
   }
 
   /** A change of one domain, with all that has to be told of it, in one transaction. */
@@ -243,6 +270,7 @@ export class ControlPlane extends DurableObject implements ControlApi {
       this.ctx.storage.sql.exec('INSERT OR IGNORE INTO domains VALUES (?)', domain);
       const value = make();
       this.#renewHead(domain);
+      this.#telling.expect();
       return value;
     });
   }
@@ -253,11 +281,14 @@ export class ControlPlane extends DurableObject implements ControlApi {
     for (const { domain } of domains) this.#renewHead(domain);
   }
 
+  /** The activation in force goes first, and again whenever its head does: it is one write more than would do. */
   #renewHead(domain: string): void {
     this.#heads.delete(domain);
     if (this.#bindings.RULES === undefined) return;
-    const value = JSON.stringify(this.#headOf(domain, Date.now()));
-    this.#outbox.add({ target: 'RULES', key: headKey(domain), value });
+    const active = this.#versions.active(domain);
+    if (active !== undefined)
+      this.#outbox.add({ target: 'RULES', key: activationKey(domain, active.activation), value: null });
+    this.#outbox.add({ target: 'RULES', key: headKey(domain), value: null });
   }
 
   #headOf(domain: string, nowMs: number): Head {
@@ -289,7 +320,7 @@ export class ControlPlane extends DurableObject implements ControlApi {
   }
 }
 
-/** A version that was compiled by other code is compiled again; it was valid then, and formats are read one version back and forth. */
+/** A version that was compiled by other code is compiled again: it was valid then. */
 function inPresentFormat({ source, ruleset }: StoredVersion): string {
   const { format, builtAtMs } = JSON.parse(ruleset) as Ruleset;
   if (format === RULESET_FORMAT) return ruleset;

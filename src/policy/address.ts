@@ -24,6 +24,12 @@ export interface Network {
 /** Stands for a caller whose address is missing or unreadable: all of them share one counter rather than having none. */
 export const UNKNOWN_ADDRESS = 'unknown';
 
+/** What an address counts by, in whatever notation it comes; one that cannot be read counts with all of its kind. */
+export function countedBy(text: string | undefined, ipv6Prefix: number): string {
+  const address = parseAddress(text ?? '');
+  return address === undefined ? UNKNOWN_ADDRESS : countedAddress(address, ipv6Prefix);
+}
+
 /** Four numbers up to 255 without leading zeros, which some readers take for octal. */
 const DOTTED_DECIMAL = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];

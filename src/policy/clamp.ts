@@ -29,6 +29,11 @@ export interface Clamp {
 /** The policy under which a clamp shows in response fields and metrics. */
 export const CLAMP_POLICY = 'clamp';
 
+/** Whether a policy has a name that only clamps have. */
+export function isClampPolicy(policy: string): boolean {
+  return /^clamp(?:-\d+)?$/.test(policy);
+}
+
 /** More callers than an operator clamps one by one; all of a domain's clamps travel together, about 250 bytes each. */
 export const CLAMPS_MAX = 1_000;
 
@@ -46,11 +51,11 @@ export interface Clamped {
 /** What a `limit` counts on: a policy beside those of the rules. */
 export function clampWinner(
   { domain, pairs, limit }: Clamp & { readonly limit: Limit },
-  seed: number,
+  { seed, policy = CLAMP_POLICY }: { seed: number; policy?: string },
 ): Winner {
   const rule: Rule = {
     path: CLAMP_PATH,
-    policy: CLAMP_POLICY,
+    policy,
     shadow: false,
     unlimited: false,
     limit,
@@ -75,10 +80,20 @@ export function isLimit(clamp: Clamp): clamp is Clamp & { readonly limit: Limit 
 export class ClampTable {
   /** By the attributes that name the caller, then by the caller. */
   #byAttributes = new Map<string, Map<string, Clamp>>();
+  readonly #winners = new WeakMap<Clamp, Winner>();
   #revision = 0;
 
   get isEmpty(): boolean {
     return this.#byAttributes.size === 0;
+  }
+
+  /** Whether some clamp names its caller by this attribute, so that requests have to be asked for it. */
+  isAbout(attribute: string): boolean {
+    for (const callers of this.#byAttributes.values()) {
+      const [sample] = callers.values();
+      if (sample?.pairs.some(([name]) => name === attribute)) return true;
+    }
+    return false;
   }
 
   /** The revision of the newest list that was published. */
@@ -116,7 +131,19 @@ export class ClampTable {
     const limits = found.filter(isLimit);
     const clamp = found.find(({ action }) => action === 'deny') ?? limits.at(-1) ?? found[0];
     if (clamp === undefined) return undefined;
-    return { clamp, winners: clamp.action === 'limit' ? limits.map((each) => clampWinner(each, seed)) : [] };
+    const winners =
+      clamp.action === 'limit' ? limits.map((each, at) => this.#winnerOf(each, { at, seed })) : [];
+    return { clamp, winners };
+  }
+
+  /** Made once, so that what is counted of a rule has one rule to be counted by. Two policies of one request have two names. */
+  #winnerOf(clamp: Clamp & { readonly limit: Limit }, { at, seed }: { at: number; seed: number }): Winner {
+    const policy = at === 0 ? CLAMP_POLICY : `${CLAMP_POLICY}-${at + 1}`;
+    const known = this.#winners.get(clamp);
+    if (known?.rule.policy === policy) return known;
+    const winner = clampWinner(clamp, { seed, policy });
+    this.#winners.set(clamp, winner);
+    return winner;
   }
 
   /** Drops what has ended. */
@@ -152,7 +179,8 @@ function attributesOf(pairs: Pairs): string {
 function pairsOf(view: RequestView, like: Pairs): Pairs | undefined {
   const pairs: [string, string][] = [];
   for (const [attribute] of like) {
-    const value = view.counted(attribute);
+    // A key that is clamped is clamped whether or not anybody could be asked whose it is.
+    const value = attribute === 'api_key' ? view.key : view.counted(attribute);
     if (value === undefined) return undefined;
     pairs.push([attribute, value]);
   }

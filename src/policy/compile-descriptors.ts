@@ -3,6 +3,7 @@
  */
 import { parseAddress, parseNetwork } from './address.ts';
 import { canonicalValue, HEAD_IS_GET, isHead, KNOWN_ATTRIBUTES } from './attributes.ts';
+import { isClampPolicy } from './clamp.ts';
 import type { Sha256 } from './compile-identity.ts';
 import { rulePrefix } from './counter.ts';
 import { isLabelAttribute } from './directory.ts';
@@ -76,6 +77,8 @@ function compileLimits(raw: unknown, node: Parent, context: TreeContext, rules: 
     const fields = read(rateLimitSchema, item, here, context.error);
     if (fields === undefined) continue;
     const report: Report = (path, message) => context.error([...here, ...path], message);
+    if (isClampPolicy(fields.policy ?? DEFAULT_POLICY))
+      report(['policy'], 'is the name under which an operator’s clamps show; give yours another');
     const isLater = reportNotYet(fields, report);
     const limit = isLater ? undefined : limitOf(fields, report);
     const per = compilePer(fields.per, node.path ?? [], here, context);

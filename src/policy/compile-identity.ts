@@ -3,7 +3,7 @@
  *
  * No raw key leaves this module: the compiled directory holds only SHA-256.
  */
-import { KNOWN_ATTRIBUTES } from './attributes.ts';
+import { KNOWN_ATTRIBUTES, UNVERIFIED_KEY } from './attributes.ts';
 import { LABEL_PREFIX } from './directory.ts';
 import { formatPath, type Path, type Report } from './problem.ts';
 import type { AttributeSource, Identity, KeyLocation } from './ruleset.ts';
@@ -141,7 +141,7 @@ function carriesKey(identity: Identity, header: string): boolean {
 }
 
 function isKnown(attribute: string): boolean {
-  return (KNOWN_ATTRIBUTES as readonly string[]).includes(attribute);
+  return attribute === UNVERIFIED_KEY || (KNOWN_ATTRIBUTES as readonly string[]).includes(attribute);
 }
 
 export function compileCors(raw: unknown, error: Report): readonly string[] {

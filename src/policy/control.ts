@@ -5,6 +5,7 @@ import type { Clamp, ClampAction } from './clamp.ts';
 import type { Pairs } from './counter.ts';
 import type { KeyEntry } from './directory.ts';
 import type { Problem } from './problem.ts';
+import type { Ruleset } from './ruleset.ts';
 
 /** A change, by whom, and when it was made. */
 export interface AuthoredChange {
@@ -60,16 +61,25 @@ export interface Page {
 
 export interface Publication {
   readonly domain: string;
-  /** A rule file as JSON, with keys as hashes. */
+  /** A rule file as JSON, with keys as hashes; and what it compiles to, with what there is to warn of. */
   readonly rules: unknown;
+  readonly ruleset: Ruleset;
+  readonly warnings: readonly Problem[];
   readonly message: string;
   readonly author: string;
   readonly activate: boolean;
 }
 
-export type Published =
-  | { readonly version: number; readonly activation?: number; readonly warnings: readonly Problem[] }
-  | { readonly errors: readonly Problem[] };
+export interface Published {
+  readonly version: number;
+  readonly activation?: number;
+}
+
+/** Who puts a version in force; `atLeast`: under a number no smaller than this. */
+export interface ActivationWish {
+  readonly author: string;
+  readonly atLeast?: number | undefined;
+}
 
 /** Why there is nothing to activate. */
 export type ActivationProblem = 'no_such_version' | 'nothing_before';
@@ -107,7 +117,7 @@ export interface KeyChange extends Pick<StoredKey, 'keySha256'> {
 /** What the control plane's object does for the admin API. */
 export interface ControlApi {
   publish(publication: Publication): Promise<Published>;
-  activate(domain: string, version: number, author: string): Promise<number | ActivationProblem>;
+  activate(domain: string, version: number, wish: ActivationWish): Promise<number | ActivationProblem>;
   /** Puts the version in force that was in force before the present one. */
   rollback(
     domain: string,
@@ -124,4 +134,6 @@ export interface ControlApi {
   keys(page: { readonly after: string; readonly limit: number }): Promise<readonly StoredKey[]>;
   key(hash: string): Promise<string | null>;
   audit(page: Page): Promise<readonly AuditEntry[]>;
+  /** Writes down what was done elsewhere, such as to an owner. */
+  note(author: string, action: string, detail: Readonly<Record<string, unknown>>): Promise<void>;
 }

@@ -34,13 +34,32 @@ export function attributesOf(entry: KeyEntry, nowMs: number): Readonly<Record<st
   return attributes;
 }
 
-/** A stored entry, as far as it can be read. */
+/** A stored entry; one that is not as it should be is none. */
 export function readEntry(text: string | null | undefined): KeyEntry | undefined {
   if (text === null || text === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as KeyEntry) : undefined;
+    return isEntry(value) ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isEntry(value: unknown): value is KeyEntry {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const { tier, org, user, labels, disabled, expiresAtMs } = value as Record<string, unknown>;
+  return (
+    [tier, org, user].every((text) => text === undefined || typeof text === 'string') &&
+    (labels === undefined || isTexts(labels)) &&
+    (disabled === undefined || typeof disabled === 'boolean') &&
+    (expiresAtMs === undefined || typeof expiresAtMs === 'number')
+  );
+}
+
+function isTexts(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Object.values(value).every((text) => typeof text === 'string')
+  );
 }

@@ -12,7 +12,10 @@ export function withoutRawKeys(raw: unknown, sha256: Sha256): unknown {
   const { identity, descriptors } = raw;
   const listed = isMap(identity) && Array.isArray(identity.keys) ? identity.keys : undefined;
   const known = new Set(
-    (listed ?? []).flatMap((entry) => (isMap(entry) ? [`${entry.key_sha256}`.toLowerCase()] : [])),
+    (listed ?? []).flatMap((entry) => {
+      if (!isMap(entry)) return [];
+      return [entry.key === undefined ? `${entry.key_sha256}`.toLowerCase() : sha256(String(entry.key))];
+    }),
   );
   return {
     ...raw,

@@ -15,6 +15,8 @@ export interface Facts {
   readonly attributes: Readonly<Record<string, string>>;
   /** The normalised path. Where there is none, `attributes.route` is taken as the path. */
   readonly path?: string | undefined;
+  /** SHA-256 of the key that was shown, whoever that turned out to be. */
+  readonly key?: string | undefined;
   /** Where there is none, `attributes.method` is taken. */
   readonly method?: string | undefined;
 }
@@ -25,6 +27,8 @@ export class RequestView {
   /** The patterns that the request's path matches, the most specific first. */
   readonly routes: readonly string[];
   readonly method: string | undefined;
+  /** SHA-256 of the key that was shown. */
+  readonly key: string | undefined;
   readonly #ruleset: Ruleset;
   readonly #attributes: Readonly<Record<string, unknown>>;
   #address: Address | null | undefined;
@@ -32,6 +36,7 @@ export class RequestView {
   constructor(ruleset: Ruleset, table: RouteTable, facts: Facts) {
     this.#ruleset = ruleset;
     this.#attributes = facts.attributes;
+    this.key = facts.key ?? this.#text('api_key');
     const path = facts.path ?? this.#text('route');
     this.routes = path === undefined ? [] : table.matching(facts.path ?? normalisePath(path));
     const method = facts.method ?? this.#text('method');

@@ -98,7 +98,7 @@ test('an isolate that has heard of it asks about the clamp’s counter, which is
   const desk = new Desk();
   const made = clamp('limit', 1) as Clamp & { limit: NonNullable<Clamp['limit']> };
   desk.tell({ clamps: [made] });
-  const own = clampWinner(made, 0);
+  const own = clampWinner(made, { seed: 0 });
   expect(desk.admitted([LIMIT, own], 1)).toBe(1);
   expect(desk.used(own)).toBe(1);
   expect(desk.admitted([LIMIT], 5)).toBe(1);

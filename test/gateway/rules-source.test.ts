@@ -57,6 +57,7 @@ class Store implements RulesStore {
 
 function world(...stores: RulesStore[]) {
   const refused: string[] = [];
+  const failed: string[] = [];
   const events: RulesEvent[] = [];
   const source = new RulesSource(bundledSnapshot(rules(1)), {
     stores,
@@ -68,6 +69,7 @@ function world(...stores: RulesStore[]) {
         promise,
         new Promise<never>((_, reject) => setImmediate(() => setImmediate(() => reject(new Error('late'))))),
       ]),
+    onStoreFailed: () => failed.push('store'),
     onRefused: (reason) => refused.push(reason),
     onChanged: (event) => events.push(event),
   });
@@ -75,9 +77,9 @@ function world(...stores: RulesStore[]) {
   const quota = () => source.snapshot.ruleset.rules[0]?.limit?.quota;
   const refresh = () => {
     nowMs += 1_000;
-    return source.refresh(nowMs);
+    return source.refresh({ nowMs, wallMs: nowMs });
   };
-  return { source, refused, events, quota, refresh };
+  return { source, refused, failed, events, quota, refresh };
 }
 
 describe('a healthy source', () => {
@@ -178,9 +180,11 @@ describe('of two sources', () => {
       const [near, central] = [new Store(), new Store()];
       near.spoil = spoil;
       central.put(5);
-      const { refresh, quota, refused } = world(near, central);
+      const { refresh, quota, refused, failed } = world(near, central);
       await refresh();
       expect([quota(), refused]).toEqual([5, []]);
+      // Of the head only: the activation is there.
+      expect(failed).toHaveLength(spoil === SPOIL_DOWN ? 1 : 0);
     }
   });
 

@@ -90,8 +90,8 @@ describe('a request of a clamped caller', () => {
       clamp({ action: 'limit', pairs: [['user', 'anne']], revision: 2 }),
     );
     expect(match(both).enforced.map(tell).slice(1).sort()).toEqual([
+      'clamp-2: !clamp @ user=anne',
       'clamp: !clamp @ org=acme',
-      'clamp: !clamp @ user=anne',
     ]);
   });
 

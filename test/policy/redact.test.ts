@@ -19,6 +19,11 @@ const FILE = {
   descriptors: [
     { key: 'api_key', value: 'k_canary_1', rate_limit: { unit: 'day', requests_per_unit: 5 } },
     { key: 'api_key', value: HASH, rate_limit: { unit: 'day', requests_per_unit: 6 } },
+    {
+      key: 'api_key',
+      value: sha256('k_canary_1'),
+      rate_limit: { policy: 'y', unit: 'day', requests_per_unit: 4 },
+    },
     { key: 'api_key', value: HASH.replace('a', 'b'), rate_limit: { unit: 'day', requests_per_unit: 7 } },
     {
       key: 'api_key',

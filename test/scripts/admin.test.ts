@@ -209,7 +209,7 @@ describe('a caller', { timeout: MS_MAX }, () => {
   it('is clamped, and let go', async () => {
     await expect.poll(() => ask(canary('listed')), SOON).toMatch(/^200/);
     const clamped = await limiter(`clamp ${caller} --deny --for 10m`);
-    expect(clamped.stdout).toMatch(new RegExp(`^api_key=sha256:${hashOf(canary('listed'))}: deny until 2`));
+    expect(clamped.stdout).toMatch(new RegExp(`^api_key_sha256=${hashOf(canary('listed'))}: deny until 2`));
     await expect.poll(() => ask(canary('listed')), SOON).toMatch(/^429/);
     const [clamps, check] = await Promise.all([limiter('clamps'), limiter(`check ${caller} --peek`)]);
     expect(clamps.stdout).toContain(hashOf(canary('listed')));

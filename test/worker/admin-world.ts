@@ -57,7 +57,7 @@ export class AdminWorld {
 
   /** What the control plane has to say is heard. */
   refresh(): Promise<void> {
-    return this.isolate.own.source.refresh(Date.now());
+    return this.isolate.own.source.refresh({ nowMs: Date.now(), wallMs: Date.now() });
   }
 
   /** A caller's request. */

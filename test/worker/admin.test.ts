@@ -105,21 +105,34 @@ describe('versions', () => {
     expect(await quotaTold(one)).toBe(await quotaTold(other));
   });
 
-  it('are rolled back by a new activation, there and back again', async () => {
+  it('are rolled back by a new activation, one version further each time', async () => {
     const world = new AdminWorld(perDay(10));
-    expect(await world.say('/v1/rulesets/test/rollback', { method: 'POST' })).toMatchObject({ status: 409 });
-    await publish(world, 20);
-    expect((await world.say('/v1/rulesets/test/rollback', { method: 'POST' })).status).toBe(409);
-    await publish(world, 30);
     const back = () => world.say('/v1/rulesets/test/rollback', { method: 'POST' });
-    expect((await back()).body).toEqual({ activation: 3, version: 1 });
-    await world.refresh();
-    expect(await quotaTold(world)).toBe(20);
+    expect(await back()).toMatchObject({ status: 409 });
+    await publish(world, 20);
+    expect((await back()).status).toBe(409);
+    await publish(world, 30);
+    await publish(world, 40);
     expect((await back()).body).toEqual({ activation: 4, version: 2 });
-    expect((await world.say('/v1/rulesets/test/1/activate', { method: 'POST' })).body).toMatchObject({
-      activation: 5,
+    await world.refresh();
+    expect(await quotaTold(world)).toBe(30);
+    expect((await back()).body).toEqual({ activation: 5, version: 1 });
+    expect((await back()).status).toBe(409);
+    await publish(world, 50);
+    expect((await back()).body).toEqual({ activation: 7, version: 1 });
+    expect((await world.say('/v1/rulesets/test/3/activate', { method: 'POST' })).body).toEqual({
+      activation: 8,
+      version: 3,
     });
     expect((await world.say('/v1/rulesets/test/9/activate', { method: 'POST' })).status).toBe(404);
+  });
+
+  it('of a control plane that has lost count go on above what isolates have seen', async () => {
+    const world = new AdminWorld(perDay(10));
+    await publish(world, 20);
+    const { body } = await world.say('/v1/rulesets/test/1/activate?atLeast=500', { method: 'POST' });
+    expect(body).toEqual({ activation: 500, version: 1 });
+    expect((await publish(world, 30)).body).toMatchObject({ activation: 501 });
   });
 
   it('are compared: what changes for whom', async () => {
@@ -220,12 +233,68 @@ describe('clamps', () => {
     }
   });
 
-  it('on a key that nobody knows say that they meet nobody', async () => {
+  it('on a key hold whoever it is, known or not, and whether or not anybody could be asked', async () => {
+    const silent = {
+      getByName: (name: string) => ({
+        head: (domain: string) => env.CONTROL.getByName(name).head(domain),
+        key: () => Promise.reject(new Error('down')),
+      }),
+    } as unknown as DurableObjectNamespace;
+    const operator = new AdminWorld(perDay(10));
+    await operator.say('/v1/keys', { method: 'PUT', body: { key: 'k_other', tier: 'gold' } });
+    for (const key of ['k_1', 'k_2'])
+      await clamp(operator, { action: 'deny', forSeconds: 60, attributes: { api_key: key } });
+    for (const world of [new AdminWorld(perDay(10)), new AdminWorld(perDay(10), { CONTROL: silent })]) {
+      await world.refresh();
+      for (const key of ['k_1', 'k_2']) expect((await world.get('/', { key })).status).toBe(429);
+      expect((await world.get('/', { key: 'k_3' })).status).toBe(200);
+    }
+  });
+
+  it('on what no rule asks about hold as well', async () => {
+    const rules = {
+      domain: 'test',
+      identity: { keys: [{ key: 'k_1', tier: 'gold' }] },
+      descriptors: [{ key: 'tier', rate_limit: { unit: 'day', requests_per_unit: 99 } }],
+    };
+    const world = new AdminWorld(rules);
+    await clamp(world, { action: 'deny', forSeconds: 60 });
+    await clamp(world, { action: 'deny', forSeconds: 60, attributes: { host: 'api.example.com' } });
+    await world.refresh();
+    expect((await world.get('/', { key: 'k_1' })).status).toBe(429);
+    await clamp(world, { attributes: { host: 'api.example.com' } }, 'DELETE');
+    expect((await world.get('/', { key: 'k_1' })).status).toBe(429);
+    expect((await world.get('/', { key: 'k_1', address: '192.0.2.2' })).status).toBe(200);
+  });
+
+  it('that limit one caller in two ways both hold, under two names', async () => {
     const world = new AdminWorld(perDay(10));
-    const body = { action: 'deny', forSeconds: 60, attributes: { api_key: 'k_1' } };
-    expect((await clamp(world, body)).body.warnings).toEqual([expect.stringContaining('meet')]);
-    await world.say('/v1/keys', { method: 'PUT', body: { key: 'k_1', tier: 'gold' } });
-    expect((await clamp(world, body)).body.warnings).toEqual([]);
+    await clamp(world, { action: 'limit', rpm: 5, forSeconds: 60 });
+    await clamp(world, { action: 'limit', rpm: 2, forSeconds: 60, attributes: { host: 'api.example.com' } });
+    await world.refresh();
+    const response = await world.get('/');
+    expect(response.headers.get('ratelimit-policy')).toMatch(/"clamp(-2)?";q=2.*"clamp(-2)?";q=5/);
+    expect(await statusesOf(world, 2)).toEqual([200, 429]);
+  });
+
+  it('are seen by inspect and undone by reset as far as they count', async () => {
+    const world = new AdminWorld(perDay(10));
+    await clamp(world, { action: 'limit', rpm: 2, forSeconds: 60 });
+    await world.refresh();
+    expect(await statusesOf(world, 3)).toEqual([200, 200, 429]);
+    const body = { attributes: { remote_address: '192.0.2.1' } };
+    const seen = await world.say('/v1/counters/inspect', { body });
+    expect(seen.body.clamp).toBe('limit');
+    expect(rows(seen.body.counters, 'policy', 'remaining')).toEqual([
+      ['default', 8],
+      ['clamp', 0],
+    ]);
+    await world.say('/v1/counters/reset', { body });
+    expect(await statusesOf(world, 1)).toEqual([200]);
+    expect((await world.say('/v1/audit')).body.entries).toMatchObject([
+      { action: 'reset' },
+      { action: 'clamp' },
+    ]);
   });
 
   it('survive the owner’s eviction and a change of the rules', async () => {
@@ -414,11 +483,33 @@ describe('the check API', () => {
     });
   });
 
+  it.each(['token_bucket', 'leaky_bucket', 'fixed_window', 'sliding_window', 'sliding_log'])(
+    'peeks as it decides: %s',
+    async (algorithm) => {
+      const world = new AdminWorld({
+        domain: 'test',
+        descriptors: [{ key: 'user', rate_limit: { unit: 'hour', requests_per_unit: 6, algorithm } }],
+      });
+      for (const cost of [1, 3, 2, 1, 7]) {
+        const ask = async (peek: boolean) =>
+          (await world.say('/v1/check', { body: { attributes: { user: 'u' }, cost, peek } })).body;
+        const foreseen = await ask(true);
+        const { allowed, reason } = await ask(false);
+        expect(foreseen).toMatchObject({ allowed, reason });
+      }
+    },
+  );
+
   it('hashes a key at the door, and takes a hash in place of one', async () => {
     const world = new AdminWorld(RULES);
     await world.say('/v1/check', { body: { attributes, cost: 1 } });
-    const hashed = { ...attributes, api_key: `sha256:${sha256('k_1')}` };
+    const { api_key: _, ...others } = attributes;
+    const hashed = { ...others, api_key_sha256: sha256('k_1') };
     expect((await world.say('/v1/check', { body: { attributes: hashed } })).body.remaining).toBe(3);
+    const posing = { ...others, api_key: `sha256:${sha256('k_1')}` };
+    expect((await world.say('/v1/check', { body: { attributes: posing } })).body.reason).toBe('unmatched');
+    const odd = await world.say('/v1/check', { body: { attributes: { api_key_sha256: 'beef' } } });
+    expect([odd.status, rows(odd.body.errors, 'path')]).toEqual([422, [['attributes.api_key_sha256']]]);
   });
 
   it('D13 tells a domain that nobody knows from one that allows; and knows what was published', async () => {
@@ -481,6 +572,24 @@ describe('who may not', () => {
       'application/problem+json',
     ]);
   });
+
+  it('an address that shows no token guesses nothing', async () => {
+    const world = new AdminWorld(perDay(1));
+    for (let at = 0; at < 20; at += 1)
+      expect((await world.say('/v1/clamps', { token: null })).status).toBe(401);
+    expect((await world.say('/v1/clamps')).status).toBe(200);
+  });
+
+  it.each(['//_limiter/v1/keys', '/_LIMITER/v1/keys', '/_limiter%2fv1/keys', '/%255flimiter/v1/keys'])(
+    'a request for %s is not shown to the origin',
+    async (path) => {
+      const response = await new AdminWorld(perDay(1)).get(path, { key: TOKEN });
+      expect([response.status, await response.text()]).toEqual([
+        404,
+        expect.not.stringContaining('from the origin'),
+      ]);
+    },
+  );
 
   it('an address that guesses is stopped, right or wrong, and no other is', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ControlPlane } from '../../src/objects/control-plane.ts';
 import { activationKey, headKey, readActivation, readHead } from '../../src/policy/activation.ts';
 import { perDay } from './admin-world.ts';
-import { sha256 } from './gateway-world.ts';
+import { rulesetOf, sha256 } from './gateway-world.ts';
 
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -34,6 +34,20 @@ const stub = () => env.CONTROL.getByName('control');
 const held = (activation: number) => ({ domain: 'test', version: { activation, builtAtMs: 0 } });
 const hash = async (text: string) => sha256(text);
 
+const CLAMP = {
+  domain: 'test',
+  pairs: [['user', 'anne']] as const,
+  action: 'deny' as const,
+  untilMs: Date.now() + 60_000,
+  owner: 'own/anne',
+  author: 'op',
+  atMs: 1,
+};
+
+function alarmOf(): Promise<number | null> {
+  return runInDurableObject(stub(), (_, state) => state.storage.getAlarm());
+}
+
 /** Runs with a control plane of this object's storage that has KV. */
 function withKv<Value>(
   {
@@ -48,7 +62,9 @@ function withKv<Value>(
 }
 
 function publication(quota: number) {
-  return { domain: 'test', rules: perDay(quota), message: `${quota}`, author: 'op', activate: true };
+  const rules = perDay(quota);
+  const publishing = { domain: 'test', message: `${quota}`, author: 'op', activate: true };
+  return { ...publishing, rules, ruleset: rulesetOf(rules), warnings: [] };
 }
 
 describe('a publish', () => {
@@ -84,6 +100,66 @@ describe('a publish', () => {
     });
     expect(rules.written).toEqual([activationKey('test', 1), activationKey('test', 2), headKey('test')]);
     expect(readHead(rules.entries.get(headKey('test')), held(0))).toMatchObject({ value: { activation: 2 } });
+  });
+
+  it('beside a word that is still being told goes along with it', async () => {
+    const [rules, keys] = [new Namespace(), new Namespace()];
+    const { promise: slow, resolve: answer } = Promise.withResolvers<void>();
+    const owners = { getByName: () => ({ call: () => slow }) } as unknown as DurableObjectNamespace;
+    await withKv({ rules, keys, owners }, async (control) => {
+      const clamped = control.clamp(CLAMP);
+      const published = control.publish(publication(5));
+      answer();
+      await Promise.all([clamped, published]);
+    });
+    expect(readHead(rules.entries.get(headKey('test')), held(0))).toMatchObject({ value: { activation: 1 } });
+    const left = await runInDurableObject(stub(), (_, state) =>
+      state.storage.sql.exec('SELECT * FROM outbox').toArray(),
+    );
+    expect(left).toEqual([]);
+  });
+
+  it('that was about to be told when the object went is told by the next one', async () => {
+    const [rules, keys] = [new Namespace(), new Namespace()];
+    rules.put = () => new Promise(() => {});
+    await withKv({ rules, keys }, async (control) => {
+      void control.publish(publication(5));
+      expect(await new Promise((resolve) => setTimeout(resolve, 0)).then(() => alarmOf())).not.toBeNull();
+    });
+    const back = new Namespace();
+    await withKv({ rules: back, keys }, (control) => control.alarm());
+    expect(readHead(back.entries.get(headKey('test')), held(0))).toMatchObject({ value: { activation: 1 } });
+  });
+
+  it('larger than a row is stored, and read as it was', async () => {
+    const descriptors = Array.from({ length: 9_000 }, (_, at) => ({
+      key: 'user',
+      value: `somebody-${at}`,
+      rate_limit: { unit: 'day', requests_per_unit: 5 },
+    }));
+    const rules = { domain: 'test', descriptors };
+    const large = { ...publication(5), rules, ruleset: rulesetOf(rules) };
+    const kv = new Namespace();
+    await withKv({ rules: kv, keys: new Namespace() }, (control) => control.publish(large));
+    const read = await readActivation(kv.entries.get(activationKey('test', 1)), held(0), hash);
+    expect(read).toMatchObject({ value: { ruleset: large.ruleset } });
+    const longest = await runInDurableObject(stub(), (_, state) =>
+      state.storage.sql.exec<{ longest: number }>('SELECT max(length(text)) AS longest FROM texts').one(),
+    );
+    expect(longest.longest).toBeLessThanOrEqual(500_000);
+  });
+
+  it('before KV was bound is in KV once it is, keys too', async () => {
+    const keySha256 = 'b'.repeat(64);
+    await runInDurableObject(stub(), async (_, state) => {
+      const control = new ControlPlane(state, { OWNER: env.OWNER } as unknown as Cloudflare.Env);
+      await control.publish(publication(5));
+      await control.putKeys([{ keySha256, entry: { tier: 'gold' } }], 'op');
+    });
+    const [rules, keys] = [new Namespace(), new Namespace()];
+    await withKv({ rules, keys }, (control) => control.alarm());
+    expect(rules.written).toEqual([activationKey('test', 1), headKey('test')]);
+    expect(keys.entries.get(keySha256)).toBe('{"tier":"gold"}');
   });
 
   it('that KV refused leaves an alarm behind, also past an eviction', async () => {
@@ -126,15 +202,7 @@ describe('keys', () => {
 });
 
 describe('a clamp', () => {
-  const clamp = {
-    domain: 'test',
-    pairs: [['user', 'anne']] as const,
-    action: 'deny' as const,
-    untilMs: Date.now() + 60_000,
-    owner: 'own/anne',
-    author: 'op',
-    atMs: 1,
-  };
+  const clamp = CLAMP;
 
   it('whose owner does not answer is published all the same, and told again', async () => {
     vi.spyOn(console, 'warn').mockImplementation(() => {});

@@ -12,7 +12,7 @@ export type Attributes = Readonly<Record<string, string>>;
 export function withAttributes(target: Command): Command {
   return target.requiredOption(
     '--attr <key=value>',
-    'an attribute, such as api_key=KEY or remote_address=192.0.2.1; may be repeated (a key leaves as its SHA-256)',
+    'an attribute, such as api_key=KEY, api_key_sha256=HEX or remote_address=192.0.2.1; may be repeated (a key leaves as its SHA-256)',
     collect,
   );
 }
@@ -25,7 +25,7 @@ export function attributesOf(pairs: readonly string[]): Attributes {
   const { api_key: key, ...attributes } = pairsOf(pairs, '--attr');
   if (key === undefined) return attributes;
   if (key === '') throw new UsageError('--attr api_key has no value.');
-  return { api_key: hashed(key), ...attributes };
+  return { api_key_sha256: sha256(key), ...attributes };
 }
 
 /** The values of an option that was given as `key=value`, each key once. */
@@ -40,11 +40,6 @@ export function pairsOf(pairs: readonly string[], flag: string): Attributes {
     found.set(key, pair.slice(equals + 1));
   }
   return Object.fromEntries(found);
-}
-
-/** `sha256:` and 64 digits are a hash already. */
-function hashed(key: string): string {
-  return /^sha256:[0-9a-f]{64}$/i.test(key) ? key.toLowerCase() : `sha256:${sha256(key)}`;
 }
 
 /** A count of something, from `least`. */

@@ -66,11 +66,16 @@ export function versionsCommand(): Command {
 export function activateCommand(): Command {
   return withDomain(changeCommand('activate', 'Puts a version in force.'))
     .argument('<version>', 'its number, as `versions` lists it', parseVersion)
-    .action(async (version: number, options: Options) => {
+    .option(
+      '--at-least <n>',
+      'an activation no smaller than this: for a control plane that has lost its storage (health tells what isolates have)',
+    )
+    .action(async (version: number, { atLeast, ...options }: Options & { readonly atLeast?: string }) => {
       const client = await changeClient(options);
       const domain = await domainOf(client, options.domain);
       const path = rulesetsPath(domain, version, 'activate');
-      const done = await client.ask(activated, { method: 'POST', path });
+      const query = { ...(atLeast !== undefined && { atLeast: parseWhole(atLeast, '--at-least', 1) }) };
+      const done = await client.ask(activated, { method: 'POST', path, query });
       if (options.json) printJson(done);
       else console.log(activatedText(done, domain));
     });
@@ -80,7 +85,10 @@ export function rollbackCommand(): Command {
   return withDomain(
     changeCommand('rollback', 'Puts the version in force that was in force before the present one.'),
   )
-    .addHelpText('after', '\nA second rollback undoes the first; `activate N` goes further back.')
+    .addHelpText(
+      'after',
+      '\nA second rollback goes back one version more; `activate N` puts any version in force.',
+    )
     .action(async (options: Options) => {
       const client = await changeClient(options);
       const domain = await domainOf(client, options.domain);

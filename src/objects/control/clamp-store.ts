@@ -1,9 +1,10 @@
 /**
- * Clamps that are in force, by domain and caller. Each change has the next revision of all changes of this control plane.
+ * Clamps that are in force, by domain and caller. Each change has a larger revision than all before it.
  */
 import type { Clamp } from '../../policy/clamp.ts';
 import type { NewClamp, StoredClamp } from '../../policy/control.ts';
 import { encodePairs, type Pairs } from '../../policy/counter.ts';
+import type { Meta } from './meta.ts';
 
 interface Row extends Record<string, SqlStorageValue> {
   readonly clamp: string;
@@ -14,28 +15,29 @@ interface Row extends Record<string, SqlStorageValue> {
 
 export class ClampStore {
   readonly #sql: SqlStorage;
+  readonly #meta: Meta;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, meta: Meta) {
     this.#sql = sql;
+    this.#meta = meta;
     sql.exec(`CREATE TABLE IF NOT EXISTS clamps (
-      revision INTEGER PRIMARY KEY AUTOINCREMENT, domain TEXT NOT NULL, caller TEXT NOT NULL, until_ms INTEGER NOT NULL,
+      revision INTEGER PRIMARY KEY, domain TEXT NOT NULL, caller TEXT NOT NULL, until_ms INTEGER NOT NULL,
       clamp TEXT NOT NULL, owner TEXT NOT NULL, author TEXT NOT NULL, at_ms INTEGER NOT NULL, UNIQUE (domain, caller))`);
   }
 
   /** Takes the place of an earlier one about the same caller; one that was lifted leaves no row behind. */
   put({ domain, pairs, action, limit, untilMs, owner, author, atMs }: NewClamp): Clamp {
     const caller = encodePairs(pairs);
-    this.#sql.exec('DELETE FROM clamps WHERE domain = ? AND caller = ?', domain, caller);
-    const { revision } = this.#sql
-      .exec<{ revision: number }>(
-        `INSERT INTO clamps (domain, caller, until_ms, clamp, owner, author, at_ms) VALUES (?, ?, ?, '', ?, ?, ?)
-         RETURNING revision`,
-        ...[domain, caller, untilMs, owner, author, atMs],
-      )
-      .one();
+    // Never below the time, so that a control plane that has lost its storage does not count again what owners have heard already.
+    const revision = Math.max(this.revision + 1, atMs);
+    this.#meta.set('revision', revision);
     const clamp: Clamp = { domain, pairs, action, ...(limit && { limit }), untilMs, revision };
-    if (action === 'none') this.#sql.exec('DELETE FROM clamps WHERE revision = ?', revision);
-    else this.#sql.exec('UPDATE clamps SET clamp = ? WHERE revision = ?', JSON.stringify(clamp), revision);
+    this.#sql.exec('DELETE FROM clamps WHERE domain = ? AND caller = ?', domain, caller);
+    if (action !== 'none')
+      this.#sql.exec(
+        'INSERT INTO clamps VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+        ...[revision, domain, caller, untilMs, JSON.stringify(clamp), owner, author, atMs],
+      );
     return clamp;
   }
 
@@ -55,12 +57,9 @@ export class ClampStore {
       .map(({ clamp, ...row }) => ({ ...row, clamp: JSON.parse(clamp) as Clamp }));
   }
 
-  /** The newest revision that was given; SQLite remembers it when the row is gone. */
+  /** The newest revision that was given. */
   get revision(): number {
-    const rows = this.#sql
-      .exec<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'clamps'")
-      .toArray();
-    return rows[0]?.seq ?? 0;
+    return this.#meta.get('revision');
   }
 
   sweep(nowMs: number): void {

@@ -1,8 +1,9 @@
 /**
  * What the control plane still has to tell others: KV, and owners. It is written in the transaction of the change that it is about, so
- * a change is never half made; and it is sent in order until it arrives, so the newest word always wins.
+ * a change is never half made; and it is told until it arrives.
  *
- * A later word about the same thing takes the place of an earlier one that has not left yet.
+ * Of KV's entries only the key stands here: what goes out is the entry as it is when it goes, so the newest always wins. A later word
+ * about the same thing takes the place of an earlier one.
  */
 
 const TARGETS = ['RULES', 'KEYS', 'OWNER'] as const;
@@ -11,9 +12,9 @@ export type Target = (typeof TARGETS)[number];
 
 export interface Word {
   readonly target: Target;
-  /** A KV key, or an owner's name with the caller that it is about. */
+  /** A KV key; or, as JSON, an owner's name and the caller that it is about. */
   readonly key: string;
-  /** `null`: it is to be deleted. */
+  /** What an owner is told; `null` for KV. */
   readonly value: string | null;
 }
 
@@ -45,13 +46,22 @@ export class Outbox {
     this.#sql.exec('INSERT INTO outbox (target, key, value) VALUES (?, ?, ?)', target, key, value);
   }
 
+  /** Every key of the directory, in one statement: of a namespace that was bound after there were keys. */
+  addAllKeys(): void {
+    this.#sql.exec("INSERT OR IGNORE INTO outbox (target, key) SELECT 'KEYS', sha256 FROM keys");
+  }
+
   /**
    * Sends what there is, the oldest first, to each target by itself: one that does not answer keeps nothing from the others. Rules leave
-   * one by one, so a head never before the activation that it names. Answers why something stayed, if it did.
+   * one by one, so a head never before the activation that it names. What comes while some target is being told goes along. Answers why
+   * something stayed, if it did.
    */
   async drain(send: (word: Word) => Promise<void>): Promise<string | undefined> {
-    const failures = await Promise.all(TARGETS.map((target) => this.#drainTo(target, send)));
-    return failures.find((failure) => failure !== undefined);
+    for (;;) {
+      const failures = await Promise.all(TARGETS.map((target) => this.#drainTo(target, send)));
+      const failure = failures.find((each) => each !== undefined);
+      if (failure !== undefined || this.size === 0) return failure;
+    }
   }
 
   async #drainTo(target: Target, send: (word: Word) => Promise<void>): Promise<string | undefined> {

@@ -13,6 +13,9 @@ const TELL_MS_MAX = 2_000;
 /** Whoever takes longer is told again later. */
 const SEND_MS_MAX = 5_000;
 
+/** An object that has gone has told nobody for so long. */
+const LOST_MS = 10_000;
+
 /** Between attempts: doubled from a second, up to a minute. */
 const RETRY_MS = { first: 1_000, last: 60_000 };
 
@@ -22,22 +25,38 @@ export interface Told {
   readonly KEYS?: KVNamespace;
 }
 
+export interface TellingOptions {
+  readonly storage: DurableObjectStorage;
+  readonly outbox: Outbox;
+  readonly told: Told;
+  /** An entry of KV as it should be now; `null` where there should be none. */
+  readonly entryOf: (target: 'RULES' | 'KEYS', key: string) => string | null;
+}
+
 export class Telling {
   readonly #storage: DurableObjectStorage;
   readonly #outbox: Outbox;
   readonly #told: Told;
+  readonly #entryOf: (target: 'RULES' | 'KEYS', key: string) => string | null;
   #draining: Promise<string | undefined> | undefined;
   #failures = 0;
 
-  constructor(storage: DurableObjectStorage, outbox: Outbox, told: Told) {
+  constructor({ storage, outbox, told, entryOf }: TellingOptions) {
     this.#storage = storage;
     this.#outbox = outbox;
     this.#told = told;
+    this.#entryOf = entryOf;
+  }
+
+  /** Called in the same breath as a change: whatever happens to this object before all are told, the next one goes on. */
+  expect(): void {
+    if (this.#outbox.size > 0) this.#storage.setAlarm(Date.now() + LOST_MS);
   }
 
   /** A clamp for the owner of its caller. */
   static word(owner: string, clamp: Clamp): Word {
-    return { target: 'OWNER', key: `${owner}\n${encodePairs(clamp.pairs)}`, value: JSON.stringify(clamp) };
+    const key = JSON.stringify([owner, encodePairs(clamp.pairs)]);
+    return { target: 'OWNER', key, value: JSON.stringify(clamp) };
   }
 
   /** Tells whoever has to know, and answers why some do not yet. */
@@ -57,6 +76,7 @@ export class Telling {
     const failure = await this.#outbox.drain((word) => this.#send(word));
     if (failure === undefined) {
       this.#failures = 0;
+      await this.#storage.deleteAlarm();
       return undefined;
     }
     if (this.#failures === 0)
@@ -70,11 +90,23 @@ export class Telling {
   #send({ target, key, value }: Word): Promise<void> {
     const sent =
       target === 'OWNER'
-        ? this.#push(key.slice(0, key.indexOf('\n')), `${value}`)
-        : this.#put(target, key, value);
+        ? this.#push((JSON.parse(key) as [string])[0], `${value}`)
+        : this.#put(target, key, this.#entryOf(target, key));
     return orLater(sent, SEND_MS_MAX, () => {
+      // What was given up may still arrive, after what comes next: once it has, the entry is written again.
+      if (target !== 'OWNER')
+        sent.then(
+          () => this.#again({ target, key, value }),
+          () => {},
+        );
       throw new Error(`${target} did not answer within ${SEND_MS_MAX} ms`);
     });
+  }
+
+  #again(word: Word): void {
+    this.#outbox.add(word);
+    this.expect();
+    this.drain();
   }
 
   /** A namespace that is no longer bound has nobody to tell. */
