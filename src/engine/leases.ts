@@ -19,6 +19,7 @@ import { Meter } from './meter.ts';
  * waits in one isolate is missing in the others. (A flood on a small limit is denied from memory, without calls.)
  */
 const AUTO_UNITS_PER_SECOND = 34;
+const AUTO_UNITS_MIN = 8;
 
 /**
  * A limit as high as this is there for a key that is hot, so the first question asks for a lease: of a cold key, each isolate would
@@ -48,8 +49,6 @@ interface Entry {
 export interface LeaseRequest {
   readonly cost: number;
   readonly largestCost: number;
-  /** A question about these counters is on its way already, which is as good a sign of a hot key as any. */
-  readonly isCrowded?: boolean;
 }
 
 export type Take = 'taken' | 'scarce' | 'ask';
@@ -84,21 +83,24 @@ export class Leases {
   }
 
   /** Whether the isolate should hold a lease of this group's counters. */
-  isWanted(group: Group, { cost, largestCost, isCrowded = false }: LeaseRequest): boolean {
+  isWanted(group: Group, { cost, largestCost }: LeaseRequest): boolean {
     const leastCalls = this.held(group) === undefined ? CALLS_PER_SECOND_MIN : CALLS_PER_SECOND_MIN / 2;
     if (this.#slowest(group) < leastCalls * Math.max(1, cost)) return false;
     for (const { rule, counterId } of group.enforced) {
       if (!canLease(rule, Math.max(cost, largestCost))) return false;
-      if (rule.consistency === 'auto' && !this.#isHot(rule.limit!, counterId, isCrowded)) return false;
+      if (rule.consistency === 'auto' && !this.#isHot(rule.limit!, counterId)) return false;
     }
     return true;
   }
 
-  #isHot({ quota, windowMs }: Limit, counterId: string, isCrowded: boolean): boolean {
+  /** Several arrivals have to say so: two that come together by chance look like a hot key in an isolate that has just begun. */
+  #isHot({ quota, windowMs }: Limit, counterId: string): boolean {
     const limit = (quota * 1_000) / windowMs;
     if (limit >= HIGH_LIMIT_PER_SECOND) return true;
     if (limit < AUTO_UNITS_PER_SECOND) return false;
-    return isCrowded || this.unitsPerSecond(counterId) >= AUTO_UNITS_PER_SECOND;
+    const nowMs = this.#nowMs();
+    const meter = this.#meterOf(counterId, nowMs);
+    return meter.units(nowMs) >= AUTO_UNITS_MIN && meter.unitsPerSecond(nowMs) >= AUTO_UNITS_PER_SECOND;
   }
 
   /** A lease that can be spent; a rule that has become strict, or cannot be lent any more, ends it at once. */

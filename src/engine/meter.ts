@@ -29,6 +29,11 @@ export class Meter {
     this.#atMs = nowMs;
   }
 
+  /** Units of about the last second. */
+  units(nowMs: number): number {
+    return this.#decayed(nowMs);
+  }
+
   unitsPerSecond(nowMs: number): number {
     const ageMs = Math.max(YOUTH_MS_MIN, nowMs - this.#bornMs);
     const seenPart = 1 - Math.exp(-ageMs / TIME_CONSTANT_MS);

@@ -142,8 +142,7 @@ export class Owners {
     const deadlineMs = link.deadlineMs(ask.deadlineMs);
     const untilMs = ask.startedMs + deadlineMs;
     const inFlight = this.#inFlightOf(group);
-    const isCrowded = inFlight.count(this.#nowMs()) > 0;
-    const isLeasing = this.leases.isWanted(group, { ...ask, isCrowded });
+    const isLeasing = this.leases.isWanted(group, ask);
     const placesMax = isLeasing ? LEASING_IN_FLIGHT_MAX : IN_FLIGHT_MAX;
     while (inFlight.count(this.#nowMs()) >= placesMax) {
       const leftMs = untilMs - this.#nowMs();
