@@ -21,6 +21,8 @@ const OVERLOADED = [
   'costs 1.5x',
   'pause-flood',
   'many-limits 1.5x',
+  'shared 2x',
+  'shared small-burst 2x',
 ];
 
 export const BARS: readonly Bar[] = [

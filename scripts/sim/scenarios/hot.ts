@@ -172,4 +172,30 @@ const smallBurst: Scenario = {
   ),
 };
 
-export const HOT: readonly Scenario[] = [steady, hotKey, onset, flood, skew, pauseFlood, onOff, smallBurst];
+/** Rules that do not say how they want to be asked for, of a size that most have: each isolate asks too seldom to be lent anything. */
+const shared: Scenario = {
+  name: 'shared',
+  about: 'a limit of 100 a second that 12 isolates ask for now and then',
+  cases: [100, 20].flatMap((burst) =>
+    [0.9, 2].map((times) =>
+      oneKey({
+        label: `${burst === 100 ? '' : 'small-burst '}${times}x`,
+        rule: { perSecond: 100, burst },
+        isolates: 12,
+        phases: [{ forMs: OVERLOAD_MS, perSecond: 100 * times }],
+      }),
+    ),
+  ),
+};
+
+export const HOT: readonly Scenario[] = [
+  steady,
+  hotKey,
+  onset,
+  flood,
+  skew,
+  pauseFlood,
+  onOff,
+  smallBurst,
+  shared,
+];
