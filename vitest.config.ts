@@ -8,7 +8,10 @@ export default defineConfig({
         test: {
           name: 'unit',
           environment: 'node',
-          include: ['test/{core,policy,engine,telemetry,gateway,admin,sim,live,chaos,scripts}/**/*.test.ts', 'test/*.test.ts'],
+          include: [
+            'test/{core,policy,engine,telemetry,gateway,admin,sim,live,chaos,scripts}/**/*.test.ts',
+            'test/*.test.ts',
+          ],
         },
       },
       './test/worker/vitest.config.ts',

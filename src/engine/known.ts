@@ -10,6 +10,12 @@ import type { CounterReport } from './messages.ts';
 /** About 200 bytes each, so a few megabytes. A displaced entry costs a blind share in an outage and nothing else. */
 const ENTRIES_MAX = 16_384;
 
+/**
+ * An owner that has just started knows no holders, and tells the first that asks that all the demand is its own. Until the others must have
+ * asked as well, what an isolate was told before counts if it is less: else two isolates would each take the whole in the next outage.
+ */
+const SHARE_SETTLES_MS = 2_000;
+
 export interface Level {
   readonly limit: Limit;
   readonly remaining: number;
@@ -18,12 +24,25 @@ export interface Level {
   readonly atMs: number;
 }
 
-export class Known {
-  readonly #levels = new BoundedMap<Level>(ENTRIES_MAX);
+interface Told extends Level {
+  /** The life of the owner that told it, and when that was first heard of. */
+  readonly incarnation: string;
+  readonly sinceMs: number;
+  /** The share that an earlier life told last. */
+  readonly shareBefore: number | undefined;
+}
 
-  learn(report: CounterReport, nowMs: number): void {
-    const { limit, remaining, resetMs, share } = report;
-    this.#levels.set(report.id, { limit, remaining, resetMs, share, atMs: nowMs });
+export class Known {
+  readonly #levels = new BoundedMap<Told>(ENTRIES_MAX);
+
+  learn({ id, limit, remaining, resetMs, share }: CounterReport, incarnation: string, nowMs: number): void {
+    const before = this.#levels.get(id);
+    const isSame = before?.incarnation === incarnation;
+    const sinceMs = isSame ? before.sinceMs : nowMs;
+    const shareBefore = isSame ? before.shareBefore : before?.share;
+    const isSettled = shareBefore === undefined || nowMs >= sinceMs + SHARE_SETTLES_MS;
+    const told = { limit, remaining, resetMs, share: isSettled ? share : Math.min(share, shareBefore) };
+    this.#levels.set(id, { ...told, atMs: nowMs, incarnation, sinceMs, shareBefore });
   }
 
   /** Its owner has charged a debt since: so much less is left than it last said. */

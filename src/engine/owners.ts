@@ -266,7 +266,7 @@ export class Owners {
   #learned(reply: OwnerReply, learning: Learning): GroupResult {
     const { answer, incarnation } = reply;
     if (answer === undefined) return { kind: 'unanswered' };
-    this.#learnLevels(answer);
+    this.#learnLevels(answer, incarnation);
     const { group, ask } = learning;
     if (this.#acceptLease(reply, learning)) {
       // Whether the next request is admitted, the lease says, and no denial of the owner's own bucket.
@@ -283,7 +283,7 @@ export class Owners {
   #learnedLate(reply: OwnerReply | undefined, learning: Learning): LateAnswer | undefined {
     if (reply?.answer === undefined) return undefined;
     const { answer, incarnation } = reply;
-    this.#learnLevels(answer);
+    this.#learnLevels(answer, incarnation);
     this.#acceptLease(reply, learning);
     return { answer, incarnation };
   }
@@ -301,8 +301,8 @@ export class Owners {
     return true;
   }
 
-  #learnLevels({ counters }: Answer): void {
-    for (const report of counters) this.known.learn(report, this.#nowMs());
+  #learnLevels({ counters }: Answer, incarnation: string): void {
+    for (const report of counters) this.known.learn(report, incarnation, this.#nowMs());
   }
 
   /** A denial is remembered, and so is an allowance that took the last: the next request need not ask to be denied. */

@@ -19,7 +19,11 @@ function start(options: WinnerOptions, told?: Partial<CounterReport> & { atMs?: 
       share: 1,
       decision: { outcome: 'allowed', delayMs: 0 },
     } as const;
-    known.learn({ ...base, id: rule.counterId, limit: rule.rule.limit!, ...report } as CounterReport, atMs);
+    known.learn(
+      { ...base, id: rule.counterId, limit: rule.rule.limit!, ...report } as CounterReport,
+      'life',
+      atMs,
+    );
   }
   const fallback = new Fallback(new BucketTable({ slots: 64, seed: 1 }), known);
   const decide = (afterMs: number, more: Partial<FallbackRequest> = {}) => {
