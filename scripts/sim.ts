@@ -7,10 +7,20 @@
 import { writeFile } from 'node:fs/promises';
 import { command, runCommand, UsageError } from './command.ts';
 import { DESIGNS, LOADS } from './sim/designs.ts';
+import { walk } from './sim/journey.ts';
+import { excesses, JOURNEYS, renderJourney } from './sim/journeys.ts';
 import type { Figures } from './sim/measures.ts';
 import type { Plant } from './sim/plant.ts';
 import { PLANTS } from './sim/plants.ts';
-import { missedBars, type Row, type Run, renderDesigns, renderTable, toJson } from './sim/report.ts';
+import {
+  missedBars,
+  type Row,
+  type Run,
+  renderDesigns,
+  renderFinding,
+  renderTable,
+  toJson,
+} from './sim/report.ts';
 import type { Scenario } from './sim/scenario.ts';
 import { rowName, SCENARIOS } from './sim/scenarios.ts';
 import { simulate } from './sim/simulation.ts';
@@ -21,6 +31,7 @@ interface Flags {
   readonly seeds: number;
   readonly soak?: number;
   readonly designs?: boolean;
+  readonly journey?: string | true;
   readonly plant?: string;
   readonly json?: string;
   readonly check?: boolean;
@@ -31,9 +42,15 @@ await runCommand(async () => {
   const plant = plantNamed(flags.plant);
   if (flags.soak !== undefined) return soak(flags.soak, flags.seed, plant);
   if (flags.designs) return designs(flags);
+  if (flags.journey !== undefined) return journeys(flags, names, plant);
   const rows: Row[] = [];
-  for (const scenario of chosen(names)) rows.push(...(await rowsOf(scenario, flags, plant)));
-  console.log(renderTable(rows));
+  const findings: string[] = [];
+  for (const scenario of chosen(names)) {
+    const own = await rowsOf(scenario, flags, plant);
+    rows.push(...own);
+    findings.push(...renderFinding(scenario, own));
+  }
+  console.log([renderTable(rows), ...findings].join('\n'));
   if (flags.json !== undefined) await writeFile(flags.json, toJson(rows));
   // A planted fault may break no promise and still cost the owner more than it should.
   const missed = flags.check || plant !== undefined ? rows.flatMap(missedBars) : [];
@@ -73,6 +90,27 @@ async function designs({ seed: first, seeds }: Flags): Promise<number> {
   return 0;
 }
 
+/** One request hop by hop, against the budgets of its hops. */
+async function journeys(
+  { journey: first, seed }: Flags,
+  others: readonly string[],
+  plant: Plant | undefined,
+): Promise<number> {
+  const names = first === true || first === undefined ? others : [first, ...others];
+  const chosenOnes = names.length === 0 ? JOURNEYS : names.map((name) => named('journey', JOURNEYS, name));
+  let hasFailed = false;
+  for (const journey of chosenOnes) {
+    const walked = await walk(journey, { seed, plant });
+    console.log(`${renderJourney(journey, seed, walked)}\n`);
+    const over = excesses(journey, walked);
+    for (const line of over) console.error(`over budget: ${line}`);
+    if (walked.violation !== undefined)
+      reportViolation(journey.name, walked.violation, `--journey ${journey.name}`, seed, plant);
+    hasFailed ||= over.length > 0 || walked.violation !== undefined;
+  }
+  return hasFailed ? 1 : 0;
+}
+
 /** Small worlds at random, one a seed; the first that fails ends it. */
 async function soak(count: number, firstSeed: number, plant: Plant | undefined): Promise<number> {
   for (let seed = firstSeed; seed < firstSeed + count; seed += 1) {
@@ -100,18 +138,24 @@ function reportViolation(
 }
 
 function parseFlags(): { names: readonly string[]; flags: Flags } {
-  const scenarios = SCENARIOS.map(({ name, about }) => `  ${name.padEnd(16)}${about}`).join('\n');
-  const plants = PLANTS.map(({ name, about }) => `  ${name.padEnd(24)}${about}`).join('\n');
+  const list = (all: readonly Named[], width: number) =>
+    all.map(({ name, about }) => `  ${name.padEnd(width)}${about}`).join('\n');
+  const lists = [
+    `Scenarios:\n${list(SCENARIOS, 16)}`,
+    `Journeys:\n${list(JOURNEYS, 16)}`,
+    `Plants:\n${list(PLANTS, 24)}`,
+  ];
   const program = command('npm run sim --', 'Runs scenarios of the limiter in a simulated world.')
     .argument('[scenario...]', 'which; all unless named')
     .option('--seed <n>', 'the first seed', wholeNumber, 1)
     .option('--seeds <n>', 'how many seeds: the table shows medians, and the worst', wholeNumber, 1)
     .option('--soak <n>', 'in place of scenarios, so many random worlds with random faults', wholeNumber)
+    .option('--journey [name]', 'in place of scenarios: one request hop by hop; all journeys unless named')
     .option('--designs', 'in place of scenarios: this design and others on the same traffic')
     .option('--plant <name>', 'build in a known fault, which must be found: the run must exit 1')
     .option('--json <file>', 'also write all figures as JSON')
     .option('--check', 'exit 1 when a median misses its bar')
-    .addHelpText('after', `\nScenarios:\n${scenarios}\n\nPlants:\n${plants}`)
+    .addHelpText('after', `\n${lists.join('\n\n')}`)
     .parse();
   return { names: program.args, flags: program.opts<Flags>() };
 }
@@ -124,21 +168,20 @@ function wholeNumber(text: string): number {
 }
 
 function chosen(names: readonly string[]): readonly Scenario[] {
-  if (names.length === 0) return SCENARIOS;
-  return names.map((name) => {
-    const found = SCENARIOS.find((scenario) => scenario.name === name);
-    if (found !== undefined) return found;
-    throw new UsageError(
-      `there is no scenario ${name}; there are ${SCENARIOS.map((scenario) => scenario.name).join(', ')}`,
-    );
-  });
+  return names.length === 0 ? SCENARIOS : names.map((name) => named('scenario', SCENARIOS, name));
 }
 
 function plantNamed(name: string | undefined): Plant | undefined {
-  if (name === undefined) return undefined;
-  const found = PLANTS.find((plant) => plant.name === name);
+  return name === undefined ? undefined : named('plant', PLANTS, name);
+}
+
+interface Named {
+  readonly name: string;
+  readonly about: string;
+}
+
+function named<Thing extends Named>(kind: string, all: readonly Thing[], name: string): Thing {
+  const found = all.find((each) => each.name === name);
   if (found !== undefined) return found;
-  throw new UsageError(
-    `there is no plant ${name}; there are ${PLANTS.map((plant) => plant.name).join(', ')}`,
-  );
+  throw new UsageError(`there is no ${kind} ${name}; there are ${all.map((each) => each.name).join(', ')}`);
 }

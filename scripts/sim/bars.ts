@@ -41,6 +41,34 @@ export const BARS: readonly Bar[] = [
   { row: 'onset', figure: 'callsFirstSecond', atMost: 3_000, why: 'a cold key does not drown its owner' },
   { row: 'onset', figure: 'callsPerSecondMax', atMost: 500, why: 'and settles within a second' },
   { row: 'hot-key 0.8x', figure: 'callsPerThousand', atMost: 20, why: 'a leased request makes no call' },
+  { row: 'brownout', figure: 'fallbackDecisions', atMost: 0, why: 'leases outlast a slow owner' },
+  { row: 'brownout', figure: 'inQuotaRefusals', atMost: 0, why: 'and nobody notices' },
+  {
+    row: 'brownout strict',
+    figure: 'inQuotaRefusals',
+    atMost: 0,
+    why: 'a slow owner is done without, up to the limit',
+  },
+  {
+    row: 'failover',
+    figure: 'answerMax',
+    atMost: 160,
+    why: 'of an owner that is away nobody waits longer than the deadline',
+  },
+  {
+    row: 'shared 0.9x',
+    figure: 'waitP99',
+    atMost: 30,
+    why: 'a request that asks waits for a round trip and no more',
+  },
+  ...['window', 'bucket'].map(
+    (kind): Bar => ({
+      row: `retry-storm ${kind} +2s`,
+      figure: 'fallbackDecisions',
+      atMost: 0,
+      why: 'two seconds of spread keep all who come back from drowning their owner',
+    }),
+  ),
   { row: 'hot-key 2x', figure: 'callsPerThousand', atMost: 20, why: 'nor does one that is denied' },
 ];
 

@@ -4,11 +4,14 @@
  */
 import { Gate } from '../../src/engine/gate.ts';
 import type { OwnerCall, OwnerReply } from '../../src/engine/messages.ts';
-import type { EngineEvent, Ports } from '../../src/engine/ports.ts';
+import type { EngineEvent, EngineLog, Ports } from '../../src/engine/ports.ts';
 import type { GateRequest, Verdict } from '../../src/engine/verdict.ts';
 import type { Clock } from './clock.ts';
 import type { Random } from './random.ts';
 import type { Time } from './time.ts';
+
+/** What a reply says beside its answer. */
+export type News = Pick<OwnerReply, 'version' | 'clamps'>;
 
 export interface IsolateOptions {
   readonly holder: string;
@@ -20,6 +23,9 @@ export interface IsolateOptions {
   /** A fault of the engine that no caller would see. */
   readonly onProblem: (problem: unknown) => void;
   readonly count: (event: EngineEvent, amount: number) => void;
+  readonly log: (line: EngineLog, from: Isolate) => void;
+  /** A reply told it of newer rules, or of an operator's word. */
+  readonly heard: (word: News, from: Isolate) => void;
   /** Changes what the gate hears of the world; for planted faults. */
   readonly aroundPorts: (ports: Ports, holder: string) => Ports;
 }
@@ -75,7 +81,7 @@ export class Isolate {
   }
 
   #ports(): Ports {
-    const { time, clock, random, call, count } = this.#options;
+    const { time, clock, random, call, count, log, heard } = this.#options;
     return {
       nowMs: () => clock.nowMs,
       random: () => random.next(),
@@ -88,7 +94,8 @@ export class Isolate {
       },
       callOwner: ({ name }, message) => call(name, message, this),
       count: (event, amount = 1) => count(event, amount),
-      log: () => {},
+      log: (line) => log(line, this),
+      heard: (word) => heard(word, this),
     };
   }
 }

@@ -25,6 +25,17 @@ export interface Figures {
   /** Milliseconds that admitted requests waited for their verdict. */
   readonly waitP50: number;
   readonly waitP99: number;
+  /** The longest that any request waited, whatever its verdict. */
+  readonly answerMax: number;
+  /** Requests that were decided without an owner that did not answer. */
+  readonly fallbackDecisions: number;
+  /** The most units admitted in any second. */
+  readonly admittedPerSecondMax: number;
+  /** Units that were denied to callers who had been denied before, and came back when they were told to. */
+  readonly deniedAgain: number;
+  /** Milliseconds from the first attempt to the admission, of those who had to come back. */
+  readonly untilAdmittedP50: number;
+  readonly untilAdmittedP99: number;
   /** The part of what it was offered that the least-served isolate got, of the same part over all isolates. */
   readonly leastServed: number;
   /** Units of requests that vanished with their isolate, undecided. */
@@ -37,6 +48,14 @@ export interface Arrival {
   readonly cost: number;
   readonly atMs: number;
   readonly isIdeal: boolean;
+  /** Of a caller that has come back: when it first asked. */
+  readonly firstAskedMs?: number | undefined;
+}
+
+export interface Outcome {
+  readonly isAdmitted: boolean;
+  readonly isFallback?: boolean;
+  readonly atMs: number;
 }
 
 interface Tally {
@@ -54,8 +73,13 @@ export class Measures {
   readonly #groups = new Map<string, Tally>();
   readonly #isolates = new Map<number, Tally>();
   readonly #waitsMs: number[] = [];
+  readonly #returnsMs: number[] = [];
   readonly #callsBySecond: number[] = [];
+  readonly #admittedBySecond: number[] = [];
   #requests = 0;
+  #answerMax = 0;
+  #fallbackDecisions = 0;
+  #deniedAgain = 0;
 
   constructor(startMs: number) {
     this.#startMs = startMs;
@@ -72,18 +96,22 @@ export class Measures {
     }
   }
 
-  decided(arrival: Arrival, { isAdmitted, atMs }: { isAdmitted: boolean; atMs: number }): void {
+  decided(arrival: Arrival, { isAdmitted, isFallback = false, atMs }: Outcome): void {
+    const { firstAskedMs, cost } = arrival;
+    this.#answerMax = Math.max(this.#answerMax, atMs - arrival.atMs);
+    if (isFallback) this.#fallbackDecisions += 1;
+    if (isAdmitted) this.#addInSecond(this.#admittedBySecond, cost, atMs);
+    else if (firstAskedMs !== undefined) this.#deniedAgain += cost;
+    if (isAdmitted && firstAskedMs !== undefined) this.#returnsMs.push(atMs - firstAskedMs);
     for (const tally of this.#talliesOf(arrival)) {
-      tally.lost -= arrival.cost;
-      if (isAdmitted) tally.admitted += arrival.cost;
+      tally.lost -= cost;
+      if (isAdmitted) tally.admitted += cost;
     }
     if (isAdmitted) this.#waitsMs.push(atMs - arrival.atMs);
   }
 
   called(atMs: number): void {
-    const second = Math.floor((atMs - this.#startMs) / 1_000);
-    while (this.#callsBySecond.length <= second) this.#callsBySecond.push(0);
-    this.#callsBySecond[second]! += 1;
+    this.#addInSecond(this.#callsBySecond, 1, atMs);
   }
 
   figures(overAdmission: number): Figures {
@@ -100,8 +128,14 @@ export class Measures {
       callsPerThousand: this.#requests === 0 ? 0 : (calls * 1_000) / this.#requests,
       callsFirstSecond: this.#callsBySecond[0] ?? 0,
       callsPerSecondMax: Math.max(0, ...this.#callsBySecond.slice(1)),
-      waitP50: this.#waitMs(0.5),
-      waitP99: this.#waitMs(0.99),
+      waitP50: quantileOf(this.#waitsMs, 0.5),
+      waitP99: quantileOf(this.#waitsMs, 0.99),
+      answerMax: this.#answerMax,
+      fallbackDecisions: this.#fallbackDecisions,
+      admittedPerSecondMax: Math.max(0, ...this.#admittedBySecond),
+      deniedAgain: this.#deniedAgain,
+      untilAdmittedP50: quantileOf(this.#returnsMs, 0.5),
+      untilAdmittedP99: quantileOf(this.#returnsMs, 0.99),
       leastServed: this.#leastServed(),
       lost: all.lost,
     };
@@ -125,13 +159,19 @@ export class Measures {
     return Math.min(1, ...served);
   }
 
-  #waitMs(at: number): number {
-    return this.#waitsMs.length === 0 ? 0 : quantile(this.#waitsMs, at);
+  #addInSecond(seconds: number[], amount: number, atMs: number): void {
+    const second = Math.floor((atMs - this.#startMs) / 1_000);
+    while (seconds.length <= second) seconds.push(0);
+    seconds[second]! += amount;
   }
 
   #talliesOf({ group, isolate }: Arrival): readonly [Tally, Tally] {
     return [tallyIn(this.#groups, group), tallyIn(this.#isolates, isolate)];
   }
+}
+
+function quantileOf(values: readonly number[], at: number): number {
+  return values.length === 0 ? 0 : quantile(values, at);
 }
 
 function tallyIn<Key>(tallies: Map<Key, Tally>, key: Key): Tally {

@@ -65,6 +65,7 @@ export const PLANTS: readonly Plant[] = [
     about: 'the demand for a counter counts arrivals that another counter denied',
     make: deniedDemand,
   },
+  { name: 'slow-calls', about: 'every call leaves its isolate 40 ms late', make: slowCalls },
 ];
 
 /** Applies a give-back once more than the engine does. */
@@ -115,6 +116,21 @@ function deniedDemand(): Interference {
       for (const { counterId } of request.enforced) meterOf(holder, counterId).arrive(request.cost, nowMs);
       return request;
     },
+  };
+}
+
+/** More than a whole round trip, and far less than a deadline: nothing falls back, everybody only waits. */
+const LATE_MS = 40;
+
+function slowCalls(): Interference {
+  return {
+    aroundPorts: (ports) => ({
+      ...ports,
+      callOwner: async (owner, call) => {
+        await ports.timer(LATE_MS).done;
+        return ports.callOwner(owner, call);
+      },
+    }),
   };
 }
 

@@ -2,11 +2,13 @@
 import { median } from '../bench/statistics.ts';
 import { type Bar, barsOf, describeBar, holds } from './bars.ts';
 import type { Figures } from './measures.ts';
+import type { Scenario } from './scenario.ts';
 
 export interface Run {
   readonly seed: number;
   readonly figures: Figures;
   readonly violation: string | undefined;
+  readonly remarks: readonly string[];
 }
 
 export interface Row {
@@ -60,6 +62,15 @@ export function renderTable(rows: readonly Row[]): string {
   return [header, widths.map((width) => '-'.repeat(width)), ...lines].map(render).join('\n');
 }
 
+/** What there is to say beside the figures: of the first seed what was remarked, of all seeds what the rows come to. */
+export function renderFinding({ name, finding }: Scenario, rows: readonly Row[]): readonly string[] {
+  const remarks = rows.flatMap((row) =>
+    (row.runs[0]?.remarks ?? []).map((remark) => `${row.name}: ${remark}`),
+  );
+  const found = (finding?.(rows) ?? []).map((line) => `${name}: ${line}`);
+  return remarks.length + found.length === 0 ? [] : ['', ...remarks, ...found];
+}
+
 function linesOf(row: Row): string[][] {
   const { name, runs } = row;
   const failed = runs.filter(({ violation }) => violation !== undefined).length;
@@ -76,7 +87,7 @@ function worstOf(runs: readonly Run[], { figure, digits, worst }: Column): strin
   return (worst === 'highest' ? Math.max(...values) : Math.min(...values)).toFixed(digits);
 }
 
-function medianOf(runs: readonly Run[], figure: keyof Figures): number {
+export function medianOf(runs: readonly Run[], figure: keyof Figures): number {
   return median(runs.map(({ figures }) => figures[figure]));
 }
 

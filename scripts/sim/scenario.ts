@@ -4,13 +4,17 @@
 import type { Version } from '../../src/policy/ruleset.ts';
 import type { Faults } from './faults.ts';
 import type { Random } from './random.ts';
+import type { Row } from './report.ts';
 import type { Asked, Stream } from './traffic.ts';
+import type { Witness } from './witness.ts';
 import type { World } from './world.ts';
 
 export interface Scenario {
   readonly name: string;
   readonly about: string;
   readonly cases: readonly Case[];
+  /** What the rows say when they are laid side by side: lines below the table. */
+  readonly finding?: (rows: readonly Row[]) => readonly string[];
 }
 
 export interface Case {
@@ -33,6 +37,8 @@ export interface Plan {
   readonly deadlineMs?: number;
   /** Owners are out of reach at times: measured against what `engine/bound` says of that, and not against the bare limit. */
   readonly isDegraded?: boolean;
+  /** Everybody has an answer within so long, or the run fails. */
+  readonly answeredWithinMs?: number;
   /** Units that callers inside their quota may be refused; none unless said. */
   readonly inQuotaRefusalsMax?: number;
 }
@@ -46,7 +52,12 @@ export interface Happening {
 /** What a happening can do. */
 export interface Stage {
   readonly world: World;
+  readonly witness: Witness;
   send(asked: Asked): void;
   /** From now on requests come with this version of the rules. */
   adopt(version: Version): void;
+  /** A sentence for whoever reads the table. */
+  remark(sentence: string): void;
+  /** A promise that only the scenario knows of has been broken: the run fails. */
+  breach(what: string): void;
 }

@@ -17,6 +17,7 @@ import { Ideal } from './reference.ts';
 import type { Case, Plan, Stage } from './scenario.ts';
 import { type Asked, startStream } from './traffic.ts';
 import { Watch } from './watch.ts';
+import { Witness } from './witness.ts';
 import { type Observer, World } from './world.ts';
 
 export interface RunOptions {
@@ -28,6 +29,8 @@ export interface Result {
   readonly figures: Figures;
   /** What broke first; `undefined` when nothing did. */
   readonly violation: string | undefined;
+  /** What the scenario has to say of this run. */
+  readonly remarks: readonly string[];
 }
 
 const FIRST_VERSION: Version = { activation: 1, builtAtMs: 0 };
@@ -54,6 +57,7 @@ interface Decided {
 
 class Simulation implements Stage {
   readonly world: World;
+  readonly witness = new Witness(() => this.world.time.elapsedMs);
   readonly #plan: Plan;
   readonly #seed: number;
   readonly #interference: Interference;
@@ -61,6 +65,7 @@ class Simulation implements Stage {
   readonly #invariants: Invariants;
   readonly #safety: Chapter;
   #chapter: Chapter;
+  readonly #remarks: string[] = [];
   #version = FIRST_VERSION;
 
   constructor(plan: Plan, { seed, plant }: RunOptions) {
@@ -99,14 +104,14 @@ class Simulation implements Stage {
     }
     while (time.pending > 0 && this.#invariants.breached === undefined) await time.advance(LOOK_MS);
     if (this.#invariants.breached === undefined) this.#expectAtTheEnd();
-    return { figures: figuresOf(this.#safety), violation: this.#violation() };
+    return { figures: figuresOf(this.#safety), violation: this.#violation(), remarks: this.#remarks };
   }
 
-  send({ group, isolate, enforced, shadow = [], cost = 1, lastsMs = 0 }: Asked): void {
+  send({ group, isolate, enforced, shadow = [], cost = 1, lastsMs = 0, firstAskedMs, heard }: Asked): void {
     const chapter = this.#chapter;
     const atMs = this.world.time.elapsedMs;
     const isIdeal = chapter.ideal.admits(enforced, { cost, atMs, lastsMs });
-    const arrival: Arrival = { group, isolate, cost, atMs, isIdeal };
+    const arrival: Arrival = { group, isolate, cost, atMs, isIdeal, firstAskedMs };
     chapter.measures.arrived(arrival);
     const { largestCost = 1, deadlineMs = DEADLINE_MS } = this.#plan;
     const request = { version: this.#version, enforced, shadow, cost, largestCost, deadlineMs };
@@ -114,6 +119,7 @@ class Simulation implements Stage {
     const asked = this.#interference.beforeGate?.(request, host.holder) ?? request;
     host.decide(asked, (verdict) => {
       this.#decided(chapter, arrival, { request, verdict });
+      heard?.({ verdict, askedMs: atMs, holder: host.holder }, this);
       if (verdict.stay !== undefined)
         this.world.time.after(lastsMs, () => this.#end(chapter, host, { request, verdict }));
     });
@@ -129,11 +135,21 @@ class Simulation implements Stage {
     this.#version = version;
   }
 
+  remark(sentence: string): void {
+    this.#remarks.push(sentence);
+  }
+
+  breach(what: string): void {
+    this.#invariants.breach(what);
+  }
+
   #decided({ measures, watch }: Chapter, arrival: Arrival, { request, verdict }: Decided): void {
     const atMs = this.world.time.elapsedMs;
     const { enforced, cost } = request;
     const isAdmitted = verdict.outcome === 'allowed';
-    measures.decided(arrival, { isAdmitted, atMs });
+    const isFallback = verdict.policies.some(({ source }) => source === 'fallback');
+    measures.decided(arrival, { isAdmitted, isFallback, atMs });
+    this.#expectSoon(atMs - arrival.atMs);
     this.#invariants.decided(verdict, enforced, cost);
     if (!isAdmitted) return;
     const breach = watch.admitted(enforced, cost, atMs);
@@ -150,10 +166,13 @@ class Simulation implements Stage {
       sent: (from, call) => {
         this.#chapter.measures.called(this.world.time.elapsedMs);
         invariants.sent(from, call);
+        this.witness.sent(from);
       },
       beforeHandling: (host) => invariants.beforeHandling(host),
       handled: (host, call, reply, before) => invariants.handled(host, call, reply, before),
       problem: (problem) => invariants.problem(problem),
+      replied: (from) => this.witness.replied(from),
+      logged: (from, line) => this.witness.logged(from, line),
     };
   }
 
@@ -190,9 +209,18 @@ class Simulation implements Stage {
     return () => world.holderSteps - before;
   }
 
+  #expectSoon(waitedMs: number): void {
+    const { answeredWithinMs = Number.POSITIVE_INFINITY } = this.#plan;
+    if (waitedMs > answeredWithinMs)
+      this.#invariants.breach(
+        `a request waited ${rounded(waitedMs)} ms, where ${answeredWithinMs} are promised`,
+      );
+  }
+
   /** What can only be said once everything has come to rest. */
   #expectAtTheEnd(): void {
-    const { heal, inQuotaRefusalsMax = 0 } = this.#plan;
+    const { heal, answeredWithinMs, inQuotaRefusalsMax = 0 } = this.#plan;
+    if (answeredWithinMs !== undefined) this.#expectAllAnswered();
     this.#expectFewRefused(figuresOf(this.#safety), inQuotaRefusalsMax);
     if (heal !== undefined) {
       const live = figuresOf(this.#chapter);
@@ -201,6 +229,13 @@ class Simulation implements Stage {
     } else if (this.#isCalm()) {
       this.#expectNothingLeft();
     }
+  }
+
+  /** In a world in which no isolate dies, nobody is left without an answer. */
+  #expectAllAnswered(): void {
+    const lost =
+      figuresOf(this.#safety).lost + (this.#chapter === this.#safety ? 0 : figuresOf(this.#chapter).lost);
+    if (lost > 0) this.#invariants.breach(`${lost} units were asked for and never answered`);
   }
 
   #expectFewRefused({ inQuotaRefusals }: Figures, refusalsMax: number): void {

@@ -1,8 +1,10 @@
 /**
  * Who sends what: streams of requests at random times, each at a rate that changes with the time.
  */
+import type { Verdict } from '../../src/engine/verdict.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import type { Random } from './random.ts';
+import type { Stage } from './scenario.ts';
 import type { Time } from './time.ts';
 
 export interface Asked {
@@ -16,6 +18,17 @@ export interface Asked {
   readonly cost?: number;
   /** How long an admitted request is in progress, in milliseconds; over at once unless said. */
   readonly lastsMs?: number;
+  /** When the caller first asked for the same, in milliseconds of the run: it has been denied, and has come back. */
+  readonly firstAskedMs?: number;
+  /** What the caller does when it has its answer. */
+  readonly heard?: (heard: Heard, stage: Stage) => void;
+}
+
+export interface Heard {
+  readonly verdict: Verdict;
+  readonly askedMs: number;
+  /** The isolate that decided. */
+  readonly holder: string;
 }
 
 export interface Phase {

@@ -5,11 +5,11 @@
  * It only replaces what `engine/ports` asks for. What it does to messages and machines it tells its observer, and judges nothing.
  */
 import type { OwnerCall, OwnerReply } from '../../src/engine/messages.ts';
-import type { EngineEvent, OwnerFailure } from '../../src/engine/ports.ts';
+import type { EngineEvent, EngineLog, OwnerFailure } from '../../src/engine/ports.ts';
 import { Clock } from './clock.ts';
 import { drawFate } from './fate.ts';
 import type { Faults } from './faults.ts';
-import { Isolate } from './isolate.ts';
+import { Isolate, type News } from './isolate.ts';
 import { OwnerHost } from './owner-host.ts';
 import { type Handle, OwnerServer } from './owner-server.ts';
 import type { Interference } from './plant.ts';
@@ -30,6 +30,12 @@ export interface Observer {
   /** `host` is as the call left it; `before` is what `beforeHandling` answered. */
   readonly handled: (host: OwnerHost, call: OwnerCall, reply: OwnerReply, before: unknown) => void;
   readonly problem: (problem: unknown) => void;
+  /** A copy of a call has come to its owner, and waits for its turn. */
+  readonly arrived?: (owner: string, call: OwnerCall) => void;
+  /** The reply has come to the isolate that made the call. */
+  readonly replied?: (from: Isolate, call: OwnerCall, reply: OwnerReply) => void;
+  readonly logged?: (from: Isolate, line: EngineLog) => void;
+  readonly heard?: (from: Isolate, word: News) => void;
 }
 
 export interface WorldOptions {
@@ -137,6 +143,8 @@ export class World {
       call: (owner, call, from) => this.#call(owner, call, from),
       onProblem: this.#options.observer.problem,
       count: (event, amount) => this.#counts.set(event, this.counted(event) + amount),
+      log: (line, from) => this.#options.observer.logged?.(from, line),
+      heard: (word, from) => this.#options.observer.heard?.(from, word),
       aroundPorts: this.#options.interference.aroundPorts ?? ((ports) => ports),
     });
   }
@@ -158,7 +166,8 @@ export class World {
   }
 
   #call(owner: string, call: OwnerCall, from: Isolate): Promise<OwnerReply> {
-    this.#options.observer.sent(from, call);
+    const { observer } = this.#options;
+    observer.sent(from, call);
     const { arrivesAfterMs, heard } = drawFate(this.faults, this.#fates);
     const { promise, resolve, reject } = Promise.withResolvers<OwnerReply>();
     const soon = (afterMs: number, hear: () => void) =>
@@ -169,12 +178,17 @@ export class World {
     for (const [copy, afterMs] of arrivesAfterMs.entries()) {
       const isHeard = heard !== 'nothing' && 'copy' in heard && heard.copy === copy;
       const backMs = isHeard ? heard.afterMs : 0;
-      this.time.after(afterMs, () =>
+      const replied = (reply: OwnerReply) => {
+        observer.replied?.(from, call, reply);
+        resolve(reply);
+      };
+      this.time.after(afterMs, () => {
+        observer.arrived?.(owner, call);
         this.owner(owner).receive(call, {
-          answered: (reply) => isHeard && soon(backMs, () => resolve(reply)),
+          answered: (reply) => isHeard && soon(backMs, () => replied(reply)),
           failed: (failure) => isHeard && soon(backMs, () => fail(failure)),
-        }),
-      );
+        });
+      });
     }
     if (heard !== 'nothing' && 'failure' in heard) soon(heard.afterMs, () => fail(heard.failure));
     return promise;

@@ -57,3 +57,24 @@ test('calls are counted by the second', () => {
     callsPerSecondMax: 2,
   });
 });
+
+test('who comes back is measured apart: denied again, or admitted so long after the first attempt', () => {
+  const measures = new Measures(0);
+  const arrive = (atMs: number, firstAskedMs?: number) => {
+    const arrival = { group: 'all', isolate: 0, cost: 1, atMs, isIdeal: true, firstAskedMs };
+    measures.arrived(arrival);
+    return arrival;
+  };
+  measures.decided(arrive(0), { isAdmitted: false, atMs: 400 });
+  measures.decided(arrive(1_000, 0), { isAdmitted: false, atMs: 1_010 });
+  measures.decided(arrive(2_000, 0), { isAdmitted: true, isFallback: true, atMs: 2_050 });
+  measures.decided(arrive(2_100), { isAdmitted: true, atMs: 2_100 });
+  expect(measures.figures(0)).toMatchObject({
+    deniedAgain: 1,
+    untilAdmittedP50: 2_050,
+    untilAdmittedP99: 2_050,
+    admittedPerSecondMax: 2,
+    fallbackDecisions: 1,
+    answerMax: 400,
+  });
+});

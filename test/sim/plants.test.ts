@@ -17,6 +17,7 @@ const FOUND_BY: Readonly<Record<string, readonly [row: string, how: RegExp]>> = 
   'hold-ignored': ['hot-key 0.8x', /callsPerThousand/],
   'shadow-decides': ['steady', /inside their quota were refused/],
   'denied-demand': ['noisy-user 0.8x later', /inside their quota were refused/],
+  'slow-calls': ['shared 0.9x', /waitP99/],
 };
 
 /** A broken promise, or the bars that were missed. */

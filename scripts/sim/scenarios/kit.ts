@@ -10,6 +10,9 @@ import type { Asked, Phase, Stream } from '../traffic.ts';
  */
 export const OVERLOAD_MS = 10_000;
 
+/** The longest deadline of all, and the millisecond that a clock of whole ones may be behind. */
+export const ANSWERED_WITHIN_MS = 1_001;
+
 export interface PerSecond extends Partial<WinnerOptions> {
   readonly perSecond: number;
 }
