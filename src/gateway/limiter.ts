@@ -5,6 +5,7 @@
 import { Gate } from '../engine/gate.ts';
 import type { OwnerCall, OwnerReply } from '../engine/messages.ts';
 import type { Background, EngineEvent, EngineLog, Ports, Timer } from '../engine/ports.ts';
+import { RETRY_SPREAD_SECONDS, spreadRetry } from '../engine/spread.ts';
 import type { Verdict } from '../engine/verdict.ts';
 import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { Facts, Match } from '../policy/match.ts';
@@ -101,10 +102,16 @@ export class Limiter {
       : this.#decided({ verdict, match, cost, isPreflight }, facts);
   }
 
-  #decided(decided: Decided, facts: Facts): Decided {
+  #decided(settled: Decided, facts: Facts): Decided {
+    const decided = settled.verdict.outcome === 'denied' ? withRetrySpread(settled) : settled;
     this.#observer?.decided(decided, facts);
     return decided;
   }
+}
+
+function withRetrySpread(decided: Decided): Decided {
+  const seconds = Math.floor(Math.random() * (RETRY_SPREAD_SECONDS + 1));
+  return { ...decided, verdict: spreadRetry(decided.verdict, decided.match.enforced, seconds) };
 }
 
 function workerPorts(owners: DurableObjectNamespace, observer: LimiterObserver | undefined): Ports {

@@ -2,8 +2,7 @@
  * Why a request was denied, as far as its answer depends on it: a rate, or requests in progress, and whose.
  */
 import { countsSlots } from '../core/decision.ts';
-import { CALLER_ATTRIBUTES } from '../policy/attributes.ts';
-import type { Winner } from '../policy/counter.ts';
+import { isAboutOneCaller, type Winner } from '../policy/counter.ts';
 import type { Decided } from './limiter.ts';
 
 export interface Reason {
@@ -28,10 +27,6 @@ export function reasonOf({ verdict, match }: Decided): Reason {
 
 function isSlots({ rule }: Winner): boolean {
   return rule.limit !== undefined && countsSlots(rule.limit);
-}
-
-function isAboutOneCaller({ pairs }: Winner): boolean {
-  return pairs.some(([attribute]) => CALLER_ATTRIBUTES.has(attribute));
 }
 
 function subjectOf({ pairs }: Winner): string | undefined {

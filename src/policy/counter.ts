@@ -5,7 +5,7 @@
  * so changing a limit or the order of a file keeps what was counted. Every part is written with its length in front, so two
  * different tuples never spell the same string, whatever delimiters their values hold.
  */
-import { isInventable } from './attributes.ts';
+import { CALLER_ATTRIBUTES, isInventable } from './attributes.ts';
 import type { Rule } from './ruleset.ts';
 
 /** (attribute, value), sorted by attribute. A subject is its resolved attribute: `['api_key', hash]`, never a bare value. */
@@ -24,6 +24,11 @@ export interface Winner {
   readonly counterId: string;
   readonly owner: OwnerRef;
   readonly pairs: Pairs;
+}
+
+/** Whether one caller alone is counted there; else it shares the counter with others. */
+export function isAboutOneCaller({ pairs }: Winner): boolean {
+  return pairs.some(([attribute]) => CALLER_ATTRIBUTES.has(attribute));
 }
 
 /**

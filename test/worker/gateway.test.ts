@@ -122,6 +122,28 @@ describe('a denied request', () => {
     expect((await world.send('/a')).status).toBe(200);
   });
 
+  it.each([
+    [0, 30],
+    [0.5, 31],
+    [0.999, 32],
+  ])(
+    'of a counter that callers share comes back spread over the seconds after (%d: %d)',
+    async (random, seconds) => {
+      const world = new GatewayWorld({
+        domain: 'test',
+        descriptors: [{ key: 'host', rate_limit: TWO_A_MINUTE }],
+      });
+      await world.send('/a');
+      await world.send('/a');
+      vi.spyOn(Math, 'random').mockReturnValue(random);
+      const denied = await world.send('/a');
+      vi.restoreAllMocks();
+      expect(denied.headers.get('Retry-After')).toBe(String(seconds));
+      expect(members(denied, 'RateLimit')).toEqual({ default: { r: 0, t: seconds } });
+      expect(await denied.json()).toMatchObject({ retry_after: seconds });
+    },
+  );
+
   it('A21 of several that deny, the longest wait is told and all are named', async () => {
     const world = new GatewayWorld(
       byAddress([

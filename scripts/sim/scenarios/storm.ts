@@ -1,5 +1,6 @@
 /** Callers that were denied and all come back when they were told to. */
 import { wholeSeconds } from '../../../src/engine/level.ts';
+import { spreadRetry } from '../../../src/engine/spread.ts';
 import type { Winner } from '../../../src/policy/counter.ts';
 import type { Random } from '../random.ts';
 import { medianOf, type Row } from '../report.ts';
@@ -52,7 +53,8 @@ class Returning {
 
   #heard({ verdict }: Heard, stage: Stage, firstAskedMs: number): void {
     if (verdict.outcome === 'allowed') return;
-    const toldMs = 1_000 * (wholeSeconds(verdict.retryAfterMs, 1) + this.#random.below(this.#spread + 1));
+    const { retryAfterMs } = spreadRetry(verdict, this.#enforced, this.#random.below(this.#spread + 1));
+    const toldMs = 1_000 * wholeSeconds(retryAfterMs, 1);
     stage.world.time.after(toldMs + this.#random.between(0, TRAVEL_MS), () =>
       stage.send({
         ...this.first(this.#random),
@@ -67,9 +69,8 @@ function stormCase({ label, algorithm }: (typeof KINDS)[number], spread: number)
   return {
     label: rowLabel(label, spread),
     plan: (random) => {
-      const enforced = [
-        winner({ quota: QUOTA, windowMs: WINDOW_MS, algorithm, consistency: 'auto', policy: 'org' }),
-      ];
+      const limit = { quota: QUOTA, windowMs: WINDOW_MS, algorithm, consistency: 'auto' } as const;
+      const enforced = [{ ...winner(limit), pairs: [['org', 'acme']] as const }];
       const returning = new Returning(enforced, random.fork('returns'), spread);
       const request: Stream['request'] = (chance) => returning.first(chance);
       return {
