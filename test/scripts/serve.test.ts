@@ -84,6 +84,7 @@ describe('what stands beside the limiter', () => {
   const FORWARDS: readonly (readonly [BesideName, { readonly fields: readonly string[] }])[] = [
     ['baseline', { fields: [] }],
     ['object-baseline', { fields: [] }],
+    ['bare-limiter', { fields: FIELDS }],
     ['fields-baseline', { fields: FIELDS }],
     ['object-fields-baseline', { fields: FIELDS }],
     ['hono-rate-limiter', { fields: ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining'] }],
