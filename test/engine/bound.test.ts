@@ -191,6 +191,18 @@ describe('measured: never above it, and in the worst case not far below', () => 
     expect(units).toBeLessThanOrEqual(unitsIn(flapping, 20 * SECOND_MS));
   });
 
+  test('an owner that answers others while one that had all the demand is cut off from it', async () => {
+    const world = new World();
+    const [cut] = await told(world, 1);
+    const others = [world.isolate(), world.isolate()];
+    world.network = ({ call }) => (call.holder === cut!.holder ? fails() : answers());
+    const forMs = 4 * SECOND_MS;
+    const units = await flood(world, [cut!, ...others], [rule], forMs);
+    const most = unitsIn(boundOf(rule.rule, { ...ONE, isolates: 3 })!.flapping, forMs);
+    expect(units).toBeLessThanOrEqual(most);
+    expect(units).toBeGreaterThanOrEqual(0.8 * most);
+  });
+
   test('healthy, ten isolates: the limit', async () => {
     const world = new World();
     const isolates = Array.from({ length: 10 }, () => world.isolate());
