@@ -7,6 +7,7 @@
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
+import { type OwnerPrice, pricesOf } from '../../src/engine/price.ts';
 import { callerAttributes, namedKeysOf } from '../../src/policy/caller.ts';
 import { type Explanation, explain, type PolicyExplanation } from '../../src/policy/explain.ts';
 import { type Facts, Matcher } from '../../src/policy/match.ts';
@@ -42,6 +43,8 @@ interface BoundedPolicy extends PolicyExplanation {
 interface BoundedExplanation extends Explanation {
   readonly topology: Topology;
   readonly policies: readonly BoundedPolicy[];
+  /** One for each owner that the request asks. */
+  readonly prices: readonly OwnerPrice[];
 }
 
 /** A caller that is busy in one place: the isolates that serve it there, and as many more that meet an owner's silence unprepared. */
@@ -54,7 +57,7 @@ const SAMPLE_ADDRESS = '203.0.113.1';
 export function explainCommand(finish: (exitCode: number) => void): Command {
   return command(
     'explain',
-    'Shows which rules a request meets, which of them win and why, what they count on, and their worst cases.',
+    'Shows which rules a request meets, which of them win and why, what they count on, their worst cases, and what their owners cost.',
   )
     .argument('<file>', 'a rule file (YAML or JSON)')
     .option('--attr <key=value>', 'an attribute of the request; may be repeated', collect)
@@ -106,7 +109,8 @@ function withBounds(
     ...policy,
     bound: policy.shadow ? undefined : boundOf(policy.rule, topology),
   }));
-  return { ...explanation, topology, policies };
+  const prices = pricesOf(explanation.policies, { isolates, cost: explanation.cost });
+  return { ...explanation, topology, policies, prices };
 }
 
 function factsOf(ruleset: Ruleset, given: Attributes): Facts {
@@ -141,7 +145,7 @@ function refuseUnknown(ruleset: Ruleset, names: readonly string[]): void {
 }
 
 function textOf(explanation: BoundedExplanation, facts: Facts): string {
-  const { domain, route, cost, estimate, unmatched, policies } = explanation;
+  const { domain, route, cost, estimate, unmatched, policies, prices } = explanation;
   const told = estimate?.header === undefined ? 'the Worker’s code says' : `${estimate.header} says`;
   const corrected = estimate && ` (an estimate: then what ${told}, else ${estimate.defaultCost})`;
   const attributes = Object.entries(facts.attributes).map(([key, value]) => `${key}=${value}`);
@@ -150,6 +154,8 @@ function textOf(explanation: BoundedExplanation, facts: Facts): string {
     `caller ${attributes.join(' ')}`,
     ...(unmatched ? ['no rule matches: the request passes, and is counted as unmatched'] : []),
     ...policies.flatMap(policyLines),
+    '',
+    ...priceLines(prices),
   ].join('\n');
 }
 
@@ -190,4 +196,21 @@ function boundLines({ bound }: BoundedPolicy): readonly string[] {
   return bound === undefined
     ? []
     : ['  worst cases:', ...bound.sentences.map((sentence) => `    ${sentence}`)];
+}
+
+function priceLines(prices: readonly OwnerPrice[]): readonly string[] {
+  if (prices.length === 0) return ['price: no owner is asked, so nothing beside the Worker requests'];
+  return [
+    'price of a million requests at the tightest limit, beside the Worker requests, at list prices of late 2026:',
+    ...prices.map(priceLine),
+  ];
+}
+
+function priceLine({ owner, policies, isLeased, calls, rows, objectSeconds, dollars }: OwnerPrice): string {
+  const told = (amount: number) => Math.round(amount).toLocaleString('en');
+  const how = isLeased ? 'leased' : 'asked for each';
+  return (
+    `  ${policies.join(', ')} (${how}): about $${dollars.toFixed(2)}: ${told(calls)} calls, at most ${told(rows)} rows and ` +
+    `${told(objectSeconds)} s of owner ${owner}`
+  );
 }

@@ -4,6 +4,7 @@
  */
 import type * as z from 'zod';
 import { boundOf } from '../engine/bound.ts';
+import { pricesOf } from '../engine/price.ts';
 import { readEntry } from '../policy/directory.ts';
 import { explain } from '../policy/explain.ts';
 import { changeBy, controlOf, domainIn, domainOf, type Endpoint, notBound, numberIn } from './call.ts';
@@ -43,7 +44,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'post',
     path: '/v1/explain',
-    summary: 'Which rules match a request, which win and why; changes nothing.',
+    summary: 'Which rules match a request, which win and why, their worst cases and prices; changes nothing.',
     body: schemas.explainBody,
     status: 200,
     async handle(call) {
@@ -56,9 +57,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
         ...policy,
         bound: policy.shadow ? null : (boundOf(policy.rule, { ...TOPOLOGY, largestCost }) ?? null),
       }));
-      return {
-        body: { ...found, cost: cost ?? found.cost, attributes: facts.attributes, policies, ignored },
-      };
+      const its = { ...found, cost: cost ?? found.cost };
+      const prices = pricesOf(its.policies, { isolates: TOPOLOGY.isolates, cost: its.cost });
+      return { body: { ...its, attributes: facts.attributes, policies, prices, ignored } };
     },
   },
   {

@@ -94,10 +94,9 @@ export class Leases {
   }
 
   /** Several arrivals have to say so: two that come together by chance look like a hot key in an isolate that has just begun. */
-  #isHot({ quota, windowMs }: Limit, counterId: string): boolean {
-    const limit = (quota * 1_000) / windowMs;
-    if (limit >= HIGH_LIMIT_PER_SECOND) return true;
-    if (limit < AUTO_UNITS_PER_SECOND) return false;
+  #isHot(limit: Limit, counterId: string): boolean {
+    if (isHighLimit(limit)) return true;
+    if (unitsPerSecondOf(limit) < AUTO_UNITS_PER_SECOND) return false;
     const nowMs = this.#nowMs();
     const meter = this.#meterOf(counterId, nowMs);
     return meter.units(nowMs) >= AUTO_UNITS_MIN && meter.unitsPerSecond(nowMs) >= AUTO_UNITS_PER_SECOND;
@@ -206,6 +205,20 @@ function keyOf({ enforced }: Group): string {
 }
 
 /** A cost of half the bucket or more would wait for units that lie in other hands, so such a counter is not lent. */
+/** Whether a rule is leased in an isolate that is asked for so many units a second of it, in steady demand. */
+export function isLeasedAt(rule: Rule, unitsPerSecond: number, cost: number): boolean {
+  if (!canLease(rule, cost) || unitsPerSecond < CALLS_PER_SECOND_MIN * cost) return false;
+  return rule.consistency === 'leased' || isHighLimit(rule.limit!) || unitsPerSecond >= AUTO_UNITS_PER_SECOND;
+}
+
+function isHighLimit(limit: Limit): boolean {
+  return unitsPerSecondOf(limit) >= HIGH_LIMIT_PER_SECOND;
+}
+
+function unitsPerSecondOf({ quota, windowMs }: Limit): number {
+  return (quota * 1_000) / windowMs;
+}
+
 function canLease(rule: Rule, largestCost: number): boolean {
   return mayLease(rule) && largestCost * 2 <= capacity(rule.limit!);
 }

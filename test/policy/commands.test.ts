@@ -137,6 +137,26 @@ describe('limiter explain', () => {
     expect(policies[0].bound.fallback.rateFactor).toBe(1.2);
   });
 
+  test('prices a million requests at each owner, and says so where no owner is asked', async () => {
+    const { stdout } = await limiter(
+      'explain',
+      DEFAULT,
+      '--attr',
+      'api_key=demo_free_key',
+      '--attr',
+      'path=/v1/search',
+    );
+    expect(stdout).toMatch(
+      /^ {2}default, daily \(asked for each\): about \$1\.23: 1,000,000 calls, at most 1,000,000 rows and 50,000 s of owner own\/\S+$/m,
+    );
+    const local = join(folder, 'local.yaml');
+    await writeFile(
+      local,
+      'domain: d\ndescriptors:\n  - key: remote_address\n    rate_limit: { unit: second, requests_per_unit: 5, scope: local }\n',
+    );
+    expect((await limiter('explain', local)).stdout).toContain('price: no owner is asked');
+  });
+
   test('an invalid file ends with 1', async () => {
     expect((await limiter('explain', BROKEN)).code).toBe(1);
   });

@@ -548,6 +548,10 @@ describe('the check API', () => {
     ]);
     const sentences = expect.arrayContaining([expect.stringMatching(/^healthy: at most 5 units/)]);
     expect(body.policies).toMatchObject([{ bound: { sentences } }, {}]);
+    expect(rows(body.prices, 'policies', 'calls')).toEqual([
+      [['default'], 1e6],
+      [['org'], 1e6],
+    ]);
   });
 });
 
