@@ -7,7 +7,7 @@
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
-import { type OwnerPrice, pricesOf } from '../../src/engine/price.ts';
+import { type OwnerPrice, type Price, priceOf } from '../../src/engine/price.ts';
 import { callerAttributes, namedKeysOf } from '../../src/policy/caller.ts';
 import { type Explanation, explain, type PolicyExplanation } from '../../src/policy/explain.ts';
 import { type Facts, Matcher } from '../../src/policy/match.ts';
@@ -43,8 +43,8 @@ interface BoundedPolicy extends PolicyExplanation {
 interface BoundedExplanation extends Explanation {
   readonly topology: Topology;
   readonly policies: readonly BoundedPolicy[];
-  /** One for each owner that the request asks. */
-  readonly prices: readonly OwnerPrice[];
+  /** Absent when no such request is ever admitted. */
+  readonly price: Price | undefined;
 }
 
 /** A caller that is busy in one place: the isolates that serve it there, and as many more that meet an owner's silence unprepared. */
@@ -109,8 +109,8 @@ function withBounds(
     ...policy,
     bound: policy.shadow ? undefined : boundOf(policy.rule, topology),
   }));
-  const prices = pricesOf(explanation.policies, { isolates, cost: explanation.cost });
-  return { ...explanation, topology, policies, prices };
+  const price = priceOf(explanation.policies, { isolates, cost: explanation.cost, largestCost });
+  return { ...explanation, topology, policies, price };
 }
 
 function factsOf(ruleset: Ruleset, given: Attributes): Facts {
@@ -145,7 +145,7 @@ function refuseUnknown(ruleset: Ruleset, names: readonly string[]): void {
 }
 
 function textOf(explanation: BoundedExplanation, facts: Facts): string {
-  const { domain, route, cost, estimate, unmatched, policies, prices } = explanation;
+  const { domain, route, cost, estimate, unmatched, policies, price } = explanation;
   const told = estimate?.header === undefined ? 'the Worker’s code says' : `${estimate.header} says`;
   const corrected = estimate && ` (an estimate: then what ${told}, else ${estimate.defaultCost})`;
   const attributes = Object.entries(facts.attributes).map(([key, value]) => `${key}=${value}`);
@@ -155,7 +155,7 @@ function textOf(explanation: BoundedExplanation, facts: Facts): string {
     ...(unmatched ? ['no rule matches: the request passes, and is counted as unmatched'] : []),
     ...policies.flatMap(policyLines),
     '',
-    ...priceLines(prices),
+    ...priceLines(price),
   ].join('\n');
 }
 
@@ -198,19 +198,23 @@ function boundLines({ bound }: BoundedPolicy): readonly string[] {
     : ['  worst cases:', ...bound.sentences.map((sentence) => `    ${sentence}`)];
 }
 
-function priceLines(prices: readonly OwnerPrice[]): readonly string[] {
-  if (prices.length === 0) return ['price: no owner is asked, so nothing beside the Worker requests'];
+function priceLines(price: Price | undefined): readonly string[] {
+  if (price === undefined) return ['price: no such request is ever admitted'];
+  if (price.owners.length === 0) return ['price: no owner is asked, so nothing beside the Worker requests'];
+  const rate = Number(price.requestsPerSecond.toPrecision(3)).toLocaleString('en', {
+    maximumFractionDigits: 9,
+  });
   return [
-    'price of a million requests at the tightest limit, beside the Worker requests, at list prices of late 2026:',
-    ...prices.map(priceLine),
+    `price of a million requests, at ${rate} a second, beside the Worker requests, at list prices of late 2026:`,
+    ...price.owners.map(ownerLine),
   ];
 }
 
-function priceLine({ owner, policies, isLeased, calls, rows, objectSeconds, dollars }: OwnerPrice): string {
+function ownerLine({ owner, policies, isLeased, calls, rows, objectSeconds, dollars }: OwnerPrice): string {
   const told = (amount: number) => Math.round(amount).toLocaleString('en');
-  const how = isLeased ? 'leased' : 'asked for each';
+  const names = policies.map(({ policy, shadow }) => (shadow ? `${policy} (shadow)` : policy)).join(', ');
   return (
-    `  ${policies.join(', ')} (${how}): about $${dollars.toFixed(2)}: ${told(calls)} calls, at most ${told(rows)} rows and ` +
-    `${told(objectSeconds)} s of owner ${owner}`
+    `  ${names}, ${isLeased ? 'leased' : 'asked for each'}: about $${dollars.toFixed(2)}: ${told(calls)} calls, ` +
+    `${told(rows)} rows and ${told(objectSeconds)} s of owner ${owner}`
   );
 }

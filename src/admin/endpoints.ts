@@ -4,7 +4,7 @@
  */
 import type * as z from 'zod';
 import { boundOf } from '../engine/bound.ts';
-import { pricesOf } from '../engine/price.ts';
+import { priceOf } from '../engine/price.ts';
 import { readEntry } from '../policy/directory.ts';
 import { explain } from '../policy/explain.ts';
 import { changeBy, controlOf, domainIn, domainOf, type Endpoint, notBound, numberIn } from './call.ts';
@@ -44,7 +44,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'post',
     path: '/v1/explain',
-    summary: 'Which rules match a request, which win and why, their worst cases and prices; changes nothing.',
+    summary: 'Which rules match a request, which win and why, their worst cases and price; changes nothing.',
     body: schemas.explainBody,
     status: 200,
     async handle(call) {
@@ -58,8 +58,9 @@ export const ENDPOINTS: readonly Endpoint[] = [
         bound: policy.shadow ? null : (boundOf(policy.rule, { ...TOPOLOGY, largestCost }) ?? null),
       }));
       const its = { ...found, cost: cost ?? found.cost };
-      const prices = pricesOf(its.policies, { isolates: TOPOLOGY.isolates, cost: its.cost });
-      return { body: { ...its, attributes: facts.attributes, policies, prices, ignored } };
+      const price =
+        priceOf(its.policies, { isolates: TOPOLOGY.isolates, cost: its.cost, largestCost }) ?? null;
+      return { body: { ...its, attributes: facts.attributes, policies, price, ignored } };
     },
   },
   {

@@ -16,6 +16,9 @@ const ENTRIES_MAX = 16_384;
  */
 const SHARE_SETTLES_MS = 2_000;
 
+/** What is older says nothing of who asks now: owners themselves forget a holder after so long. */
+const SHARE_FORGOTTEN_MS = 10_000;
+
 export interface Level {
   readonly limit: Limit;
   readonly remaining: number;
@@ -25,11 +28,10 @@ export interface Level {
 }
 
 interface Told extends Level {
-  /** The life of the owner that told it, and when that was first heard of. */
+  /** The life of the owner that told it. */
   readonly incarnation: string;
-  readonly sinceMs: number;
-  /** The share that an earlier life told last. */
-  readonly shareBefore: number | undefined;
+  /** The share that an earlier life told last, and until when it counts. */
+  readonly earlier: { readonly share: number; readonly untilMs: number } | undefined;
 }
 
 export class Known {
@@ -37,12 +39,8 @@ export class Known {
 
   learn({ id, limit, remaining, resetMs, share }: CounterReport, incarnation: string, nowMs: number): void {
     const before = this.#levels.get(id);
-    const isSame = before?.incarnation === incarnation;
-    const sinceMs = isSame ? before.sinceMs : nowMs;
-    const shareBefore = isSame ? before.shareBefore : before?.share;
-    const isSettled = shareBefore === undefined || nowMs >= sinceMs + SHARE_SETTLES_MS;
-    const told = { limit, remaining, resetMs, share: isSettled ? share : Math.min(share, shareBefore) };
-    this.#levels.set(id, { ...told, atMs: nowMs, incarnation, sinceMs, shareBefore });
+    const earlier = before?.incarnation === incarnation ? before.earlier : earlierShare(before, nowMs);
+    this.#levels.set(id, { limit, remaining, resetMs, share, atMs: nowMs, incarnation, earlier });
   }
 
   /** Its owner has charged a debt since: so much less is left than it last said. */
@@ -61,8 +59,19 @@ export class Known {
     if (level === undefined) return undefined;
     const ageMs = Math.max(0, nowMs - level.atMs);
     const resetMs = Math.max(0, level.resetMs - ageMs);
-    return { ...level, resetMs, remaining: remainingAfter(level, ageMs) };
+    return { ...level, resetMs, remaining: remainingAfter(level, ageMs), share: shareAt(level, nowMs) };
   }
+}
+
+function shareAt({ share, earlier }: Told, nowMs: number): number {
+  return earlier !== undefined && nowMs < earlier.untilMs ? Math.min(share, earlier.share) : share;
+}
+
+/** What a life that is over last told, as far as it still says something; a share of 0 is of nobody. */
+function earlierShare(before: Told | undefined, nowMs: number): Told['earlier'] {
+  if (before === undefined || nowMs - before.atMs > SHARE_FORGOTTEN_MS) return undefined;
+  const share = shareAt(before, nowMs);
+  return share > 0 ? { share, untilMs: nowMs + SHARE_SETTLES_MS } : undefined;
 }
 
 /** A bucket has refilled at its rate since; a window is taken as it was told, until it is over. */

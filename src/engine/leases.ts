@@ -204,10 +204,13 @@ function keyOf({ enforced }: Group): string {
     : enforced.map(({ counterId }) => counterId).join('\n');
 }
 
-/** A cost of half the bucket or more would wait for units that lie in other hands, so such a counter is not lent. */
-/** Whether a rule is leased in an isolate that is asked for so many units a second of it, in steady demand. */
-export function isLeasedAt(rule: Rule, unitsPerSecond: number, cost: number): boolean {
-  if (!canLease(rule, cost) || unitsPerSecond < CALLS_PER_SECOND_MIN * cost) return false;
+/** Whether a rule is leased in an isolate with such a demand, once that is steady. */
+export function isLeasedAt(
+  rule: Rule,
+  { requestsPerSecond, cost, largestCost }: LeaseRequest & { readonly requestsPerSecond: number },
+): boolean {
+  if (!canLease(rule, Math.max(cost, largestCost)) || requestsPerSecond < CALLS_PER_SECOND_MIN) return false;
+  const unitsPerSecond = requestsPerSecond * Math.max(1, cost);
   return rule.consistency === 'leased' || isHighLimit(rule.limit!) || unitsPerSecond >= AUTO_UNITS_PER_SECOND;
 }
 
@@ -219,6 +222,7 @@ function unitsPerSecondOf({ quota, windowMs }: Limit): number {
   return (quota * 1_000) / windowMs;
 }
 
+/** A cost of half the bucket or more would wait for units that lie in other hands, so such a counter is not lent. */
 function canLease(rule: Rule, largestCost: number): boolean {
   return mayLease(rule) && largestCost * 2 <= capacity(rule.limit!);
 }

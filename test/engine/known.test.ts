@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Known } from '../../src/engine/known.ts';
 import type { CounterReport } from '../../src/engine/messages.ts';
 import { type LimitOptions, limitOf, MINUTE_MS } from './rules.ts';
@@ -58,20 +58,51 @@ test('a quota of 0 has nothing left, for ever', () => {
   expect(known({ quota: 0 }, { remaining: 0, resetMs: 0 })(MINUTE_MS)?.remaining).toBe(0);
 });
 
-test('an owner that has just started knows no holders: until they have asked, the smaller share counts', () => {
-  const all = new Known();
+describe('an owner that has just started knows no holders', () => {
   const limit = limitOf({ quota: 60 });
-  const told = (share: number, incarnation: string, atMs: number) => {
-    const decision = { outcome: 'allowed', delayMs: 0 } as const;
-    const report = { id: 'c', decision, limit, remaining: 3, resetMs: 7_000, activeHolders: 1, share };
-    all.learn(report as CounterReport, incarnation, atMs);
-    return all.level('c', atMs)?.share;
-  };
-  expect(told(1, 'first life', 0)).toBe(1);
-  expect(told(0.25, 'first life', 500)).toBe(0.25);
-  expect(told(1, 'second life', 10_000)).toBe(0.25);
-  expect(told(0.2, 'second life', 10_500)).toBe(0.2);
-  expect(told(0.5, 'second life', 11_999)).toBe(0.25);
-  expect(told(0.5, 'second life', 12_000)).toBe(0.5);
-  expect(told(1, 'second life', 12_001)).toBe(1);
+
+  function sharesOf(...told: readonly (readonly [atMs: number, life: string, share: number])[]) {
+    const all = new Known();
+    return told.map(([atMs, life, share]) => {
+      const decision = { outcome: 'allowed', delayMs: 0 } as const;
+      const report = { id: 'c', decision, limit, remaining: 3, resetMs: 7_000, activeHolders: 1, share };
+      all.learn(report as CounterReport, life, atMs);
+      return all.level('c', atMs)?.share;
+    });
+  }
+
+  test('until they have asked, the smaller share counts', () => {
+    const shares = sharesOf(
+      [0, 'first', 1],
+      [500, 'first', 0.25],
+      [10_000, 'second', 1],
+      [10_500, 'second', 0.2],
+      [11_999, 'second', 0.5],
+      [12_000, 'second', 0.5],
+      [12_001, 'second', 1],
+    );
+    expect(shares).toEqual([1, 0.25, 0.25, 0.2, 0.25, 0.5, 1]);
+  });
+
+  test('and then what it said, though it says nothing more', () => {
+    const all = new Known();
+    const report = { id: 'c', limit, remaining: 3, resetMs: 7_000, share: 0.25 } as CounterReport;
+    all.learn(report, 'first', 0);
+    all.learn({ ...report, share: 1 }, 'second', 1_000);
+    expect([2_999, 3_000].map((atMs) => all.level('c', atMs)?.share)).toEqual([0.25, 1]);
+  });
+
+  test('through one short life after the other', () => {
+    expect(sharesOf([0, 'first', 0.25], [1_000, 'second', 1], [2_000, 'third', 1])).toEqual([
+      0.25, 0.25, 0.25,
+    ]);
+  });
+
+  test('but of a counter that is asked for now and then only, the old share says nothing any more', () => {
+    expect(sharesOf([0, 'first', 0.01], [10_001, 'second', 1])).toEqual([0.01, 1]);
+  });
+
+  test('a share of 0 was nobody’s, and makes no other less', () => {
+    expect(sharesOf([0, 'first', 0], [1_000, 'second', 0.05])).toEqual([0, 0.05]);
+  });
 });

@@ -1,114 +1,135 @@
 import { describe, expect, test } from 'vitest';
 import { caseOf } from '../../scripts/sim/scenarios.ts';
 import { simulate } from '../../scripts/sim/simulation.ts';
-import { priceOf, pricesOf } from '../../src/engine/price.ts';
-import { DAY_MS, type LimitOptions, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
+import { type PriceOptions, priceOf } from '../../src/engine/price.ts';
+import { DAY_MS, MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
 
-const ONE = { isolates: 1, cost: 1 };
+const ONE: PriceOptions = { isolates: 1, cost: 1, largestCost: 1 };
 
-const ruleOf = (options: WinnerOptions & LimitOptions) => winner({ windowMs: SECOND_MS, ...options }).rule;
+/** A policy of so much a second, as `explain` tells of it. */
+function policyOf(options: WinnerOptions) {
+  const { rule, counterId, owner, pairs } = winner({ windowMs: SECOND_MS, ...options });
+  return { policy: rule.policy, shadow: rule.shadow, rule, counted: { counterId, owner, pairs } };
+}
+
+/** Of the only owner there is. */
+function price(policies: readonly WinnerOptions[], options: Partial<PriceOptions> = {}) {
+  return priceOf(policies.map(policyOf), { ...ONE, ...options })!.owners[0]!;
+}
 
 describe('a million requests', () => {
   test.each([
+    { name: 'of 100 a second', rule: { quota: 100 }, rows: 1e4, seconds: 1e4, dollars: 0.176 },
+    { name: 'of 10 a second', rule: { quota: 10 }, rows: 1e5, seconds: 1e5, dollars: 0.41 },
     {
-      name: 'of a strict caller of 100 a second',
-      rule: { quota: 100 },
-      calls: 1e6,
-      rows: 1e4,
-      seconds: 1e4,
-      dollars: 0.176,
-    },
-    {
-      name: 'of a strict caller of 10 a second',
-      rule: { quota: 10 },
-      calls: 1e6,
-      rows: 1e5,
-      seconds: 1e5,
-      dollars: 0.41,
-    },
-    {
-      name: 'of a quota by the day',
+      name: 'by the day',
       rule: { quota: 8_640, windowMs: DAY_MS },
-      calls: 1e6,
       rows: 1e6,
-      seconds: 5e4,
-      dollars: 1.23,
+      seconds: 1.5e5,
+      dollars: 1.39,
     },
-  ])('$name', ({ rule, calls, rows, seconds, dollars }) => {
-    const price = priceOf([ruleOf(rule)], ONE)!;
-    expect(price).toMatchObject({ isLeased: false, calls });
-    expect(price.rows).toBeCloseTo(rows, 3);
-    expect(price.objectSeconds).toBeCloseTo(seconds, 3);
-    expect(price.dollars).toBeCloseTo(dollars, 6);
+  ])('asked for each, $name', ({ rule, rows, seconds, dollars }) => {
+    const { isLeased, calls, ...its } = price([rule]);
+    expect({ isLeased, calls }).toEqual({ isLeased: false, calls: 1e6 });
+    expect(its.rows).toBeCloseTo(rows, 3);
+    expect(its.objectSeconds).toBeCloseTo(seconds, 3);
+    expect(its.dollars).toBeCloseTo(dollars, 6);
   });
 
-  test('a request that costs ten units comes a tenth as often', () => {
-    expect(priceOf([ruleOf({ quota: 100 })], { isolates: 1, cost: 10 })).toEqual(
-      priceOf([ruleOf({ quota: 10 })], ONE),
-    );
+  test('cost no less when they come a little more rarely: there is no cliff', () => {
+    const [often, rarely] = [
+      price([{ quota: 60, windowMs: MINUTE_MS }]),
+      price([{ quota: 59, windowMs: MINUTE_MS }]),
+    ];
+    expect(rarely.objectSeconds / often.objectSeconds).toBeCloseTo(1, 1);
   });
 
-  test('policies of one owner are asked together, at the pace of the tightest', () => {
-    const both = [ruleOf({ quota: 100 }), ruleOf({ quota: 10, policy: 'daily' })];
-    expect(priceOf(both, ONE)).toEqual(priceOf([ruleOf({ quota: 10 })], ONE));
+  test('of ten units each come a tenth as often', () => {
+    expect(price([{ quota: 100 }], { cost: 10, largestCost: 10 })).toEqual(price([{ quota: 10 }]));
   });
 
-  test('requests in progress take a second call for the slot that is let go', () => {
-    const slots = ruleOf({ quota: 10, algorithm: 'concurrency', windowMs: 30 * SECOND_MS });
-    expect(priceOf([ruleOf({ quota: 100 }), slots], ONE)?.calls).toBe(2e6);
-    expect(priceOf([slots], ONE)).toMatchObject({ requestsPerSecond: 1, calls: 2e6 });
+  test('that take nothing are written nowhere', () => {
+    expect(price([{ quota: 100 }], { cost: 0 }).rows).toBe(0);
+  });
+
+  test('in progress take a second call for the slot that is let go', () => {
+    const slots = { quota: 10, algorithm: 'concurrency', windowMs: 30 * SECOND_MS } as const;
+    expect(price([{ quota: 100 }, { ...slots, policy: 'slots' }]).calls).toBe(2e6);
+    expect(priceOf([policyOf(slots)], ONE)).toMatchObject({ requestsPerSecond: 1, owners: [{ calls: 2e6 }] });
   });
 
   test.each([
-    { consistency: 'leased', quota: 80, isolates: 10, isLeased: true },
-    { consistency: 'leased', quota: 79, isolates: 10, isLeased: false },
-    { consistency: 'auto', quota: 340, isolates: 10, isLeased: true },
-    { consistency: 'auto', quota: 339, isolates: 10, isLeased: false },
-    { consistency: 'auto', quota: 1_000, isolates: 100, isLeased: true },
-    { consistency: 'strict', quota: 1_000, isolates: 1, isLeased: false },
-  ] as const)(
-    '$consistency, $quota a second over $isolates isolates: leased is $isLeased',
-    ({ quota, consistency, isolates, isLeased }) => {
-      const price = priceOf([ruleOf({ quota, consistency })], { isolates, cost: 1 })!;
-      expect(price.isLeased).toBe(isLeased);
-      expect(price.calls).toBeCloseTo(isLeased ? (isolates * 2e6) / quota : 1e6, 3);
-    },
-  );
+    { consistency: 'leased', quota: 80, isLeased: true },
+    { consistency: 'leased', quota: 79, isLeased: false },
+    { consistency: 'auto', quota: 340, isLeased: true },
+    { consistency: 'auto', quota: 339, isLeased: false },
+    { consistency: 'strict', quota: 20_000, isLeased: false },
+  ] as const)('$consistency, $quota a second over ten isolates: leased is $isLeased', (rule) => {
+    const its = price([rule], { isolates: 10 });
+    expect(its.isLeased).toBe(rule.isLeased);
+    expect(its.calls).toBeCloseTo(rule.isLeased ? 20e6 / rule.quota : 1e6, 3);
+  });
 
-  test.each([
-    ['local', ruleOf({ quota: 100, scope: 'local' })],
-    ['of a quota of 0', ruleOf({ quota: 0 })],
-  ])('%s costs nothing', (_name, rule) => {
-    expect(priceOf([rule], ONE)).toBeUndefined();
+  test('are not leased where some request costs more than could be lent', () => {
+    const rule = { quota: 1_000, consistency: 'auto' } as const;
+    expect([500, 501].map((largestCost) => price([rule], { largestCost }).isLeased)).toEqual([true, false]);
+  });
+
+  test('that can never be admitted have no price', () => {
+    expect(priceOf([policyOf({ quota: 5 })], { ...ONE, cost: 6 })).toBeUndefined();
+    expect(priceOf([policyOf({ quota: 0 }), policyOf({ quota: 5, policy: 'org' })], ONE)).toBeUndefined();
   });
 });
 
-test('each owner of a request has a price, for the policies that it holds; local ones have none', () => {
-  const policyOf = (policy: string, options: WinnerOptions) => {
-    const { rule, counterId, owner, pairs } = winner({ ...options, policy });
-    return { policy, rule, counted: { counterId, owner, pairs } };
-  };
-  const prices = pricesOf(
-    [
-      policyOf('default', { quota: 60 }),
-      policyOf('daily', { quota: 600, windowMs: DAY_MS }),
-      policyOf('team', { quota: 600, owner: 'bob' }),
-      policyOf('flood', { quota: 600, scope: 'local', owner: 'carol' }),
-    ],
-    ONE,
-  );
-  expect(prices.map(({ owner, policies }) => [owner, policies])).toEqual([
-    ['anne', ['default', 'daily']],
-    ['bob', ['team']],
-  ]);
+describe('several policies', () => {
+  test('all go at the pace of the tightest, and each owner has its price', () => {
+    const policies = [
+      policyOf({ quota: 10_000, consistency: 'auto' }),
+      policyOf({ quota: 864, windowMs: DAY_MS, policy: 'daily' }),
+      policyOf({ quota: 10_000, consistency: 'auto', policy: 'team', owner: 'bob' }),
+      policyOf({ quota: 600, scope: 'local', policy: 'flood', owner: 'carol' }),
+    ];
+    expect(priceOf(policies, ONE)).toMatchObject({
+      requestsPerSecond: 0.01,
+      owners: [
+        {
+          owner: 'anne',
+          policies: [{ policy: 'default' }, { policy: 'daily' }],
+          isLeased: false,
+          calls: 1e6,
+        },
+        { owner: 'bob', policies: [{ policy: 'team' }], isLeased: false, calls: 1e6 },
+      ],
+    });
+  });
+
+  test('local ones count in each isolate, ask nobody, and slow the others down', () => {
+    const local = policyOf({ quota: 5, scope: 'local', owner: 'carol' });
+    expect(priceOf([local], { ...ONE, isolates: 4 })).toEqual({ requestsPerSecond: 20, owners: [] });
+    const both = priceOf([local, policyOf({ quota: 100, policy: 'team' })], { ...ONE, isolates: 4 });
+    expect(both?.requestsPerSecond).toBe(20);
+  });
+
+  test('in shadow neither slow anything down nor keep it from a lease, and have an owner to pay for', () => {
+    const hot = policyOf({ quota: 10_000, consistency: 'auto' });
+    const beside = policyOf({ quota: 1, shadow: true });
+    const elsewhere = policyOf({ quota: 1, shadow: true, policy: 'team', owner: 'bob' });
+    const found = priceOf([hot, beside, elsewhere], ONE);
+    expect(found).toMatchObject({
+      requestsPerSecond: 10_000,
+      owners: [
+        { isLeased: true, policies: [{ shadow: false }, { shadow: true }] },
+        { isLeased: false, calls: 1e6, policies: [{ policy: 'team', shadow: true }] },
+      ],
+    });
+  });
 });
 
 test('of a hot key on leases it is what the simulator counts', async () => {
-  const leased = await simulate(caseOf('hot-key 0.8x'), { seed: 1 });
-  // 16,000 of 20,000 a second are asked for.
-  const most = ruleOf({ quota: 16_000, consistency: 'auto' });
-  const perThousand = priceOf([most], { isolates: 8, cost: 1 })!.calls / 1_000;
+  const { figures } = await simulate(caseOf('hot-key 0.8x'), { seed: 1 });
+  // Of 20,000 a second 16,000 are asked for.
+  const { calls } = price([{ quota: 16_000, consistency: 'auto' }], { isolates: 8 });
   // Cold starts and the jitter of renewals come on top.
-  expect(leased.figures.callsPerThousand / perThousand).toBeGreaterThan(0.8);
-  expect(leased.figures.callsPerThousand / perThousand).toBeLessThan(1.25);
+  expect(figures.callsPerThousand / (calls / 1_000)).toBeGreaterThan(0.8);
+  expect(figures.callsPerThousand / (calls / 1_000)).toBeLessThan(1.25);
 });

@@ -147,7 +147,7 @@ describe('limiter explain', () => {
       'path=/v1/search',
     );
     expect(stdout).toMatch(
-      /^ {2}default, daily \(asked for each\): about \$1\.23: 1,000,000 calls, at most 1,000,000 rows and 50,000 s of owner own\/\S+$/m,
+      /^ {2}default, daily, asked for each: about \$1\.32: 1,000,000 calls, 1,000,000 rows and 107,870 s of owner own\/\S+$/m,
     );
     const local = join(folder, 'local.yaml');
     await writeFile(
@@ -155,6 +155,8 @@ describe('limiter explain', () => {
       'domain: d\ndescriptors:\n  - key: remote_address\n    rate_limit: { unit: second, requests_per_unit: 5, scope: local }\n',
     );
     expect((await limiter('explain', local)).stdout).toContain('price: no owner is asked');
+    const tooDear = await limiter('explain', DEFAULT, '--attr', 'api_key=demo_free_key', '--cost', '100000');
+    expect(tooDear.stdout).toContain('price: no such request is ever admitted');
   });
 
   test('an invalid file ends with 1', async () => {

@@ -548,10 +548,11 @@ describe('the check API', () => {
     ]);
     const sentences = expect.arrayContaining([expect.stringMatching(/^healthy: at most 5 units/)]);
     expect(body.policies).toMatchObject([{ bound: { sentences } }, {}]);
-    expect(rows(body.prices, 'policies', 'calls')).toEqual([
-      [['default'], 1e6],
-      [['org'], 1e6],
-    ]);
+    const pricedAs = (policy: string) => ({ policies: [{ policy, shadow: false }], calls: 1e6 });
+    expect(body.price).toMatchObject({
+      requestsPerSecond: 5 / 86_400,
+      owners: [pricedAs('default'), pricedAs('org')],
+    });
   });
 });
 
