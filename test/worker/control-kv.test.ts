@@ -121,10 +121,15 @@ describe('a publish', () => {
 
   it('that was about to be told when the object went is told by the next one', async () => {
     const [rules, keys] = [new Namespace(), new Namespace()];
-    rules.put = () => new Promise(() => {});
+    const { promise: telling, resolve: told } = Promise.withResolvers<void>();
+    rules.put = () => {
+      told();
+      return new Promise(() => {});
+    };
     await withKv({ rules, keys }, async (control) => {
       void control.publish(publication(5));
-      expect(await new Promise((resolve) => setTimeout(resolve, 0)).then(() => alarmOf())).not.toBeNull();
+      await telling;
+      expect(await alarmOf()).not.toBeNull();
     });
     const back = new Namespace();
     await withKv({ rules: back, keys }, (control) => control.alarm());
