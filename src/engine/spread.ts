@@ -12,11 +12,10 @@ export const RETRY_SPREAD_SECONDS = 2;
 
 /** `seconds` is drawn for each answer anew: a whole number, since clients are told whole seconds. */
 export function spreadRetry(verdict: Verdict, enforced: readonly Winner[], seconds: number): Verdict {
-  if (verdict.outcome !== 'denied' || seconds === 0) return verdict;
+  if (verdict.outcome !== 'denied' || seconds === 0 || enforced.every(isAboutOneCaller)) return verdict;
   const shared = new Set(
     enforced.filter((winner) => !isAboutOneCaller(winner)).map(({ rule }) => rule.policy),
   );
-  if (shared.size === 0) return verdict;
   const laterMs = seconds * 1_000;
   const policies = verdict.policies.map((report) =>
     report.outcome === 'denied' && shared.has(report.policy) && !countsSlots(report.limit)

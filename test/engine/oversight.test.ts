@@ -22,6 +22,19 @@ function clamp(action: ClampAction | 'none', revision: number, forMs = HOUR_MS, 
 
 const LIMIT = winner({ quota: 10 });
 
+/** A holder that has nothing yet. */
+const FIRST_ASK = {
+  incarnation: '',
+  number: 0,
+  held: 0,
+  returned: 0,
+  returnedMs: 0,
+  spent: 0,
+  largestCost: 1,
+  patienceMs: 0,
+  isFinal: false,
+};
+
 describe('an isolate that has not heard of the clamp', () => {
   test('S05 deny: is refused until the clamp ends, however often it asks, and nothing is charged', async () => {
     const desk = new Desk();
@@ -68,21 +81,10 @@ describe('an isolate that has not heard of the clamp', () => {
 
   test('asks for a lease and gets none', () => {
     const hot = winner({ quota: 100_000, windowMs: SECOND_MS, consistency: 'leased' });
-    const lease = {
-      incarnation: '',
-      number: 0,
-      held: 0,
-      returned: 0,
-      returnedMs: 0,
-      spent: 0,
-      largestCost: 1,
-      patienceMs: 0,
-      isFinal: false,
-    };
     const question = (id: string) => ({
       id,
       cost: 1,
-      lease,
+      lease: FIRST_ASK,
       counters: [{ id: hot.counterId, limit: hot.rule.limit!, shadow: false, unitsPerSecond: 1_000 }],
     });
     for (const action of ['deny', 'limit', 'unlimited'] as const) {
@@ -182,19 +184,8 @@ describe('operators’ views', () => {
   test('what is lent of a reset counter stays lent', () => {
     const desk = new Desk();
     const hot = winner({ quota: 1_000, windowMs: SECOND_MS, consistency: 'leased' });
-    const lease = {
-      incarnation: '',
-      number: 0,
-      held: 0,
-      returned: 0,
-      returnedMs: 0,
-      spent: 0,
-      largestCost: 1,
-      patienceMs: 0,
-      isFinal: false,
-    };
     const counters = [{ id: hot.counterId, limit: hot.rule.limit!, shadow: false, unitsPerSecond: 500 }];
-    const grant = desk.tell({ question: { id: 'q', cost: 0, lease, counters } }).answer?.lease;
+    const grant = desk.tell({ question: { id: 'q', cost: 0, lease: FIRST_ASK, counters } }).answer?.lease;
     desk.tell({ reset: [hot.counterId] });
     expect(grant?.units).toBeGreaterThan(0);
     expect(desk.admitted([hot], 1_000) + grant!.units).toBeLessThanOrEqual(1_000);

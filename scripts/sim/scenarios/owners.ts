@@ -3,7 +3,7 @@ import { boundOf, type Envelope } from '../../../src/engine/bound.ts';
 import type { Winner } from '../../../src/policy/counter.ts';
 import { HEALTHY } from '../faults.ts';
 import type { Case, Happening, Scenario } from '../scenario.ts';
-import type { Stream } from '../traffic.ts';
+import type { Phase, Stream } from '../traffic.ts';
 import { ANSWERED_WITHIN_MS, load, type PerSecond, perSecond } from './kit.ts';
 
 const BROWNOUT_TIMES = 20;
@@ -12,6 +12,22 @@ const BROWNOUT = { fromMs: 2_000, toMs: 7_000 };
 /** After a fault everybody stays below the limit until what is owed has come back, and at half of it once all must be well. */
 const RECOVERY_LOAD = 0.3;
 const CALM_LOAD = 0.5;
+
+interface Fault {
+  /** How many times the limit is asked for until the fault is over. */
+  readonly times: number;
+  readonly toMs: number;
+  /** When all must be well. */
+  readonly liveFromMs: number;
+}
+
+function phasesOf({ perSecond: limit }: PerSecond, { times, toMs, liveFromMs }: Fault): readonly Phase[] {
+  return [
+    { forMs: toMs, perSecond: limit * times },
+    { forMs: liveFromMs - toMs, perSecond: limit * RECOVERY_LOAD },
+    { forMs: 2_000, perSecond: limit * CALM_LOAD },
+  ];
+}
 
 interface Brownout {
   readonly label: string;
@@ -25,11 +41,7 @@ function brownoutCase({ label, rule, times }: Brownout): Case {
     plan: () => {
       const { fromMs, toMs } = BROWNOUT;
       const liveFromMs = toMs + 6_000;
-      const phases = [
-        { forMs: toMs, perSecond: rule.perSecond * times },
-        { forMs: liveFromMs - toMs, perSecond: rule.perSecond * RECOVERY_LOAD },
-        { forMs: 2_000, perSecond: rule.perSecond * CALM_LOAD },
-      ];
+      const phases = phasesOf(rule, { times, toMs, liveFromMs });
       return {
         isolates: 10,
         isDegraded: true,
@@ -84,11 +96,7 @@ function failoverCase({ label, rule, evictedAtMs }: Failover): Case {
       const enforced = [perSecond({ burst: 2 * rule.perSecond, ...rule })];
       const tally: Tally = { admitted: 0 };
       const liveFromMs = AWAY.toMs + 12_000;
-      const phases = [
-        { forMs: AWAY.toMs, perSecond: rule.perSecond * 3 },
-        { forMs: liveFromMs - AWAY.toMs, perSecond: rule.perSecond * RECOVERY_LOAD },
-        { forMs: 2_000, perSecond: rule.perSecond * CALM_LOAD },
-      ];
+      const phases = phasesOf(rule, { times: 3, toMs: AWAY.toMs, liveFromMs });
       const request: Stream['request'] = (random) => ({
         group: 'all',
         isolate: random.below(ISOLATES),
