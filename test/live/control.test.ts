@@ -94,6 +94,8 @@ async function within(limitMs: number, isSo: () => Promise<boolean>): Promise<nu
 function rules(quota: number, domain = 'control') {
   return {
     domain,
+    // What is asserted to the unit is asserted of owners: a machine that stands still for a moment must not bring in the fallback.
+    deadline: '1s',
     identity: { api_key: ['x-api-key'], unknown_keys: 'subject' },
     descriptors: [
       { key: 'api_key', rate_limit: { unit: 'day', requests_per_unit: quota } },
@@ -249,8 +251,8 @@ describe('a clamp', () => {
   });
 
   it('limits it, and lifts all limits', async () => {
-    for (let at = 0; at < 55; at += 1) await send('k_free');
-    expect((await send('k_free')).status).toBe(429);
+    const flood = () => Promise.all(Array.from({ length: 55 }, () => send('k_free')));
+    await within(IN_FORCE_MS_MAX, async () => (await flood()).some(({ status }) => status === 429));
     await say('PUT', '/v1/clamps', {
       attributes: { api_key: 'k_free' },
       action: 'unlimited',
