@@ -5,10 +5,12 @@ import { parseAddress, parseNetwork } from './address.ts';
 import { canonicalValue, HEAD_IS_GET, isHead, KNOWN_ATTRIBUTES } from './attributes.ts';
 import { isClampPolicy } from './clamp.ts';
 import type { Sha256 } from './compile-identity.ts';
+import { regionalOf } from './compile-regional.ts';
 import { rulePrefix } from './counter.ts';
 import { isLabelAttribute } from './directory.ts';
-import { DEFAULT_BLIND_SHARE, DEFAULT_POLICY, limitOf, reportNotYet } from './limit.ts';
+import { DEFAULT_BLIND_SHARE, DEFAULT_POLICY, limitOf } from './limit.ts';
 import { formatPath, type Path, type Report, show, suggestion } from './problem.ts';
+import type { Region } from './region.ts';
 import { parseRoutePattern } from './route-pattern.ts';
 import type { AttributeSource, Identity, Rule, RuleNode } from './ruleset.ts';
 import { elements, isMap, nodeSchema, type RateLimitNode, rateLimitSchema, read } from './schema.ts';
@@ -20,6 +22,8 @@ export interface TreeContext {
   readonly domain: string;
   readonly identity: Identity;
   readonly attributes: Readonly<Record<string, AttributeSource>>;
+  /** Where the file is served. */
+  readonly regions: readonly Region[];
   readonly sha256: Sha256;
   readonly error: Report;
 }
@@ -79,22 +83,25 @@ function compileLimits(raw: unknown, node: Parent, context: TreeContext, rules: 
     const report: Report = (path, message) => context.error([...here, ...path], message);
     if (isClampPolicy(fields.policy ?? DEFAULT_POLICY))
       report(['policy'], 'is the name under which an operator’s clamps show; give yours another');
-    const isLater = reportNotYet(fields, report);
-    const limit = isLater ? undefined : limitOf(fields, report);
+    const limit = limitOf(fields, report);
+    const regional = regionalOf(fields, { limit, served: context.regions }, report);
     const per = compilePer(fields.per, node.path ?? [], here, context);
     const hasLimit = limit !== undefined || fields.unlimited === true;
-    if (node.path === undefined || !hasLimit || fields.scope === 'regional') continue;
-    rules.push({
-      at: here,
-      rule: ruleOf(fields, node.path, { limit, per, scope: fields.scope ?? 'global' }),
-    });
+    if (node.path === undefined || !hasLimit) continue;
+    rules.push({ at: here, rule: ruleOf(fields, node.path, { limit, regional, per }) });
   }
+}
+
+interface CompiledParts {
+  readonly limit: Rule['limit'] | undefined;
+  readonly regional: Rule['regional'] | undefined;
+  readonly per: readonly string[];
 }
 
 function ruleOf(
   fields: RateLimitNode,
   path: readonly RuleNode[],
-  { limit, per, scope }: { limit: Rule['limit'] | undefined; per: readonly string[]; scope: Rule['scope'] },
+  { limit, regional, per }: CompiledParts,
 ): Rule {
   return {
     path,
@@ -102,7 +109,8 @@ function ruleOf(
     shadow: fields.shadow_mode ?? false,
     unlimited: fields.unlimited ?? false,
     ...(limit === undefined ? {} : { limit }),
-    scope,
+    scope: fields.scope ?? 'global',
+    ...(regional === undefined ? {} : { regional }),
     consistency: fields.consistency ?? 'auto',
     failureMode: fields.failure_mode ?? 'open',
     blindShare: fields.blind_share ?? DEFAULT_BLIND_SHARE,

@@ -8,7 +8,9 @@ import { countsSlots } from '../core/decision.ts';
 import { canonicalMethod, HEAD_IS_GET, isHead } from './attributes.ts';
 import { compileDescriptors, type PlacedRule } from './compile-descriptors.ts';
 import { compileAttributes, compileCors, compileIdentity, type Sha256 } from './compile-identity.ts';
+import { compileRegions } from './compile-regional.ts';
 import { formatPath, type Path, type Problem, type Report } from './problem.ts';
+import { REGIONS } from './region.ts';
 import { compareRoutes, mustParse, parseRoutePattern } from './route-pattern.ts';
 import { type CostRule, type Identity, RULESET_FORMAT, type Rule, type Ruleset } from './ruleset.ts';
 import { COST_MAX, type CostNode, costSchema, fileSchema, isMap, read } from './schema.ts';
@@ -52,7 +54,15 @@ export function compile(raw: unknown, options: CompileOptions): Compiled {
   const descriptors = Array.isArray(parts.descriptors)
     ? (parts.descriptors as readonly unknown[])
     : undefined;
-  const context = { domain, identity, attributes, sha256: options.sha256, error };
+  const regions = compileRegions(Array.isArray(parts.regions) ? parts.regions : undefined, error);
+  const context = {
+    domain,
+    identity,
+    attributes,
+    regions: regions?.length ? regions : REGIONS,
+    sha256: options.sha256,
+    error,
+  };
   const placed = descriptors === undefined ? [] : compileDescriptors(descriptors, context);
   const costs = compileCosts(Array.isArray(parts.costs) ? parts.costs : [], error);
   const corsOrigins = compileCors(isMap(parts.cors) ? parts.cors : undefined, error);
@@ -70,6 +80,7 @@ export function compile(raw: unknown, options: CompileOptions): Compiled {
     attributes,
     corsOrigins,
     routes: routesOf(rules, costs),
+    ...(regions && { regions }),
     rules,
     costs,
   };

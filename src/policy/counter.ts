@@ -6,6 +6,8 @@
  * different tuples never spell the same string, whatever delimiters their values hold.
  */
 import { CALLER_ATTRIBUTES, isInventable } from './attributes.ts';
+import { withoutPlace } from './place.ts';
+import type { Region } from './region.ts';
 import type { Rule } from './ruleset.ts';
 
 /** (attribute, value), sorted by attribute. A subject is its resolved attribute: `['api_key', hash]`, never a bare value. */
@@ -16,6 +18,8 @@ export interface OwnerRef {
   readonly name: string;
   /** One of the fixed number of owners that values which a client can invent are spread over. */
   readonly shared: boolean;
+  /** Where the object is made, said with every call: the first one decides. Absent where it is wherever it is first called from. */
+  readonly hint?: Region;
 }
 
 /** A rule that won in its policy, with the counter it is counted on. `unlimited` rules have no counter. */
@@ -68,16 +72,17 @@ export function ownerOf(domain: string, pairs: Pairs, seed: number): OwnerRef {
   return { name: `${SHARED_PREFIX}${part(domain)}${hash32(encoded, seed) % SHARED_OWNERS}`, shared: true };
 }
 
-/** Whether an owner's name is that of a shared one. */
+/** Whether an owner's name is that of a shared one, wherever it is. */
 export function isSharedName(name: string): boolean {
-  return name.startsWith(SHARED_PREFIX);
+  return withoutPlace(name).startsWith(SHARED_PREFIX);
 }
 
 /**
  * The pairs, spelt as `encodePairs` does, that a counter's id ends with; `undefined` for what is no counter's id. It is read from the
  * front, part by part, since a value may look like the end of an id.
  */
-export function pairsOfId(id: string): string | undefined {
+export function pairsOfId(placedId: string): string | undefined {
+  const id = withoutPlace(placedId);
   const afterDomain = skipPart(id, 0);
   const afterPolicy = skipPart(id, afterDomain);
   const mode = /[es](\d+)\//y;

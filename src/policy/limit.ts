@@ -25,22 +25,6 @@ const RATE_FIELDS = ['unit', 'window', 'requests_per_unit', 'burst', 'max_delay'
 const SLOT_FIELDS = ['max_in_flight', 'slot_seconds'] as const;
 const NUMBER_FIELDS = ['algorithm', ...RATE_FIELDS, ...SLOT_FIELDS] as const;
 
-const NOT_YET = {
-  start_credit: 'regional limits',
-  region_weights: 'regional limits',
-} as const;
-
-/** Reports every field that a later version will have. True when there was any. */
-export function reportNotYet(node: RateLimitNode, report: Report): boolean {
-  const found: [string, string][] = [];
-  if (node.scope === 'regional') found.push(['scope', 'regional limits']);
-  for (const [field, feature] of Object.entries(NOT_YET)) {
-    if (node[field as keyof typeof NOT_YET] !== undefined) found.push([field, feature]);
-  }
-  for (const [field, feature] of found) report([field], `is not there yet: this version has no ${feature}`);
-  return found.length > 0;
-}
-
 /** The limit of a node, or `undefined` when it has none (`unlimited`) or a problem was reported. Paths are within the node. */
 export function limitOf(node: RateLimitNode, report: Report): Limit | undefined {
   if (node.unlimited === true) {
@@ -77,8 +61,7 @@ function slotLimitOf(node: RateLimitNode, report: Report): Limit | undefined {
         'has no meaning for concurrency, which counts requests in progress: write "max_in_flight"',
       ]);
   }
-  if (node.scope === 'local')
-    problems.push(['algorithm', 'cannot be concurrency with "scope: local", which takes token_bucket only']);
+  if (takesBucketsOnly(node)) problems.push(['algorithm', noSuchScope('concurrency', node)]);
   if (node.consistency === 'leased')
     problems.push(['consistency', 'cannot be leased: a slot is taken from its owner by each request']);
   const quota = node.max_in_flight;
@@ -122,9 +105,17 @@ function checkNumbers(node: RateLimitNode, limit: Limit, report: Report): boolea
   }
   if (limit.maxDelayMs > MAX_DELAY_MS_MAX)
     problems.push(['max_delay', `is above ${MAX_DELAY_MS_MAX / 1000}s`]);
-  if (node.scope === 'local' && algorithm !== 'token_bucket') {
-    problems.push(['algorithm', `cannot be ${algorithm} with "scope: local", which takes token_bucket only`]);
-  }
+  if (takesBucketsOnly(node) && algorithm !== 'token_bucket')
+    problems.push(['algorithm', noSuchScope(algorithm, node)]);
   for (const [field, message] of problems) report([field], message);
   return problems.length === 0;
+}
+
+/** What is counted in several places at once, or borrowed, is a bucket. */
+function takesBucketsOnly({ scope }: RateLimitNode): boolean {
+  return scope === 'local' || scope === 'regional';
+}
+
+function noSuchScope(algorithm: string, { scope }: RateLimitNode): string {
+  return `cannot be ${algorithm} with "scope: ${scope}", which takes token_bucket only`;
 }

@@ -4,6 +4,7 @@
  * It holds no raw API key (only SHA-256), needs no parser in the Worker, and says nothing that is not needed to decide.
  */
 import type { Limit } from '../core/decision.ts';
+import type { Region } from './region.ts';
 
 export const RULESET_FORMAT = 1;
 
@@ -25,6 +26,8 @@ export interface Ruleset {
   readonly corsOrigins: readonly string[];
   /** Every route pattern that the file names, the most specific first. */
   readonly routes: readonly string[];
+  /** Where `scope: regional` rules are kept, in the order of the file. Absent: in all regions. */
+  readonly regions?: readonly Region[];
   readonly rules: readonly Rule[];
   readonly costs: readonly CostRule[];
 }
@@ -61,13 +64,22 @@ export interface Rule {
   readonly unlimited: boolean;
   /** Absent exactly when `unlimited`. */
   readonly limit?: Limit;
-  readonly scope: 'global' | 'local';
+  readonly scope: 'global' | 'regional' | 'local';
+  /** Present exactly when the scope is `regional`. */
+  readonly regional?: Regional;
   readonly consistency: 'strict' | 'leased' | 'auto';
   readonly failureMode: FailureMode;
   /** The share of the limit that an isolate takes in fallback when no owner has ever told it its own. */
   readonly blindShare: number;
   /** The attributes whose values name the counter, sorted; `['subject']` is the default; empty is one counter for all. */
   readonly per: readonly string[];
+}
+
+export interface Regional {
+  /** The share of the limit that a region admits before it has borrowed from the whole; above 0, at most 1. */
+  readonly startCredit: number;
+  /** Where the limit is split for good: the share of each region, together at most 1. Nothing is borrowed then. */
+  readonly weights?: Readonly<Partial<Record<Region, number>>>;
 }
 
 /** `value` is as in the file, except for `api_key`, where it is the key's SHA-256. */

@@ -6,6 +6,7 @@
  */
 import * as z from 'zod';
 import { type Path, type Report, show, suggestion } from './problem.ts';
+import { REGIONS } from './region.ts';
 
 /** Ten years: longer than any quota, and far inside what a number of milliseconds holds exactly. */
 const DURATION_MS_MAX = 3650 * 86_400_000;
@@ -58,14 +59,10 @@ function field<Value>(
   });
 }
 
-/** `later` holds words that are understood, but not offered. */
-function choice<const Option extends string, const Later extends string = never>(
-  options: readonly Option[],
-  later: readonly Later[] = [],
-) {
-  const readOption = (input: unknown): Option | Later | undefined => {
+function choice<const Option extends string>(options: readonly Option[]) {
+  const readOption = (input: unknown): Option | undefined => {
     const folded = typeof input === 'string' ? input.toLowerCase() : undefined;
-    return [...options, ...later].find((option) => option === folded);
+    return options.find((option) => option === folded);
   };
   return field(`one of ${options.join(', ')}`, readOption, options);
 }
@@ -77,6 +74,10 @@ function whole(min: number, max: number) {
       : undefined;
   });
 }
+
+const share = field('a share above 0 and at most 1', (input) => {
+  return typeof input === 'number' && input > 0 && input <= 1 ? input : undefined;
+});
 
 const flag = field('true or false', (input) => (typeof input === 'boolean' ? input : undefined));
 
@@ -130,6 +131,7 @@ export const fileSchema = z.strictObject({
   identity: map.optional(),
   attributes: map.optional(),
   cors: map.optional(),
+  regions: list.optional(),
   descriptors: list,
   costs: list.optional(),
 });
@@ -181,18 +183,16 @@ export const rateLimitSchema = z.strictObject({
   max_delay: duration.optional(),
   policy: printable.optional(),
   per: list.optional(),
-  scope: choice(['global', 'local'], ['regional']).optional(),
+  scope: choice(['global', 'regional', 'local']).optional(),
   consistency: choice(['strict', 'leased', 'auto']).optional(),
   failure_mode: choice(['open', 'closed']).optional(),
   shadow_mode: flag.optional(),
   unlimited: flag.optional(),
-  blind_share: field('a share above 0 and at most 1', (input) => {
-    return typeof input === 'number' && input > 0 && input <= 1 ? input : undefined;
-  }).optional(),
+  blind_share: share.optional(),
   max_in_flight: whole(0, IN_FLIGHT_MAX).optional(),
   slot_seconds: whole(1, SLOT_SECONDS_MAX).optional(),
-  start_credit: z.unknown().optional(),
-  region_weights: z.unknown().optional(),
+  start_credit: share.optional(),
+  region_weights: map.optional(),
 });
 
 export type RateLimitNode = z.output<typeof rateLimitSchema>;
@@ -208,7 +208,7 @@ export const costSchema = z.strictObject({
 
 export type CostNode = z.output<typeof costSchema>;
 
-export const elements = { keyLocation, origin, text };
+export const elements = { keyLocation, origin, text, share, region: choice(REGIONS) };
 
 /** Reads one part. Every problem is reported at its place; `undefined` when there was any. */
 export function read<Schema extends z.ZodType>(

@@ -180,6 +180,44 @@ describe('notations that mean the same', () => {
   });
 });
 
+describe('limits of regions', () => {
+  const regionalOf = (fields: string, head = '') => {
+    const limit = `{ unit: second, requests_per_unit: 100, scope: Regional${fields} }`;
+    const ruleset = rulesetFrom(withDescriptors(`  - { key: org, rate_limit: ${limit} }`, head));
+    expect(ruleset.rules[0]?.scope).toBe('regional');
+    return { regions: ruleset.regions, ...ruleset.rules[0]?.regional };
+  };
+
+  test.each([
+    ['a region starts on a quarter of the limit', '', { startCredit: 0.25 }],
+    ['or on what it says', ', start_credit: 1', { startCredit: 1 }],
+    ['a region is asked strictly, or lends', ', consistency: strict', { startCredit: 0.25 }],
+    [
+      'a limit that is split needs no start',
+      ', region_weights: { weur: 0.5, enam: 0.25 }',
+      { startCredit: 0.25, weights: { weur: 0.5, enam: 0.25 } },
+    ],
+  ])('%s', (_, fields, expected) => {
+    expect(regionalOf(fields)).toEqual({ regions: undefined, ...expected });
+  });
+
+  test.each([
+    '{ weur: 0.3333333333, enam: 0.3333333333, apac: 0.3333333334 }',
+    '{ weur: 0.7, enam: 0.2, me: 0.1 }',
+  ])('shares of %s are no more than all', (weights) => {
+    expect(regionalOf(`, region_weights: ${weights}`).weights).toBeDefined();
+  });
+
+  test('the regions of a file are those it names, in its order', () => {
+    expect(regionalOf('', 'regions: [weur, Enam]').regions).toEqual(['weur', 'enam']);
+  });
+
+  test('a rule of another scope says nothing of regions', () => {
+    const rule = '  - { key: org, rate_limit: { unit: second, requests_per_unit: 100 } }';
+    expect(rulesetFrom(withDescriptors(rule)).rules[0]).not.toHaveProperty('regional');
+  });
+});
+
 describe('where a policy or a key is named', () => {
   test.each(['a b', 'say "hi"', 'back\\\\slash', '~'])(
     'policy %s is a name that a response field can hold (H05)',
