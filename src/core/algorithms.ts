@@ -104,7 +104,8 @@ export function release(limit: Limit, state: State, id: string, nowMs: number): 
   return countsSlots(limit) ? releaseSlot(state as Slots | undefined, id, nowMs) : state;
 }
 
-function hasSameNumbers(a: Limit, b: Limit): boolean {
+/** Whether two limits mean the same. */
+export function hasSameNumbers(a: Limit, b: Limit): boolean {
   return (
     a.algorithm === b.algorithm &&
     a.quota === b.quota &&

@@ -11,6 +11,8 @@ import type { Limit } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { Demand } from './demand.ts';
 import type { LeaseBook } from './lease-book.ts';
+import type { MiddleBook } from './middle-book.ts';
+import type { Upstream } from './upstream.ts';
 
 export interface Counter {
   readonly id: string;
@@ -20,7 +22,43 @@ export interface Counter {
   readonly demand: Demand;
   /** What is lent of it, once something has been. */
   lent: LeaseBook | undefined;
+  /** Where it is a middle owner's: how it stands with the root. The limit is then what that comes to, and not the rule's. */
+  upstream: Upstream | undefined;
+  /** Where it is a root's: its middle owners, once one has reported. */
+  middles: MiddleBook | undefined;
 }
+
+/** A counter of which nothing is known yet. */
+export function newCounter(named: Pick<Counter, 'id' | 'limit' | 'version'>, upstream?: Upstream): Counter {
+  const limit = upstream?.limit() ?? named.limit;
+  const fresh = { state: undefined, demand: new Demand(), lent: undefined, middles: undefined };
+  return { ...named, ...fresh, limit, upstream };
+}
+
+/** The rule's own numbers. */
+export function ruleLimitOf({ limit, upstream }: Counter): Limit {
+  return upstream?.rule ?? limit;
+}
+
+/** Brings the counter's bucket forward to now: what was lent of it, and what it was lent, may have ended. */
+export function settle(counter: Counter, clock: LogicalClock): void {
+  counter.lent?.settle(counter, clock);
+  counter.upstream?.settle(counter, clock);
+}
+
+/** A counter as a message names it; `startCredit` where it is a middle owner's. */
+export interface Named {
+  readonly id: string;
+  readonly limit: Limit;
+  readonly version: Version;
+  readonly startCredit?: number | undefined;
+}
+
+export type UpstreamOf = (
+  rule: Limit,
+  startCredit: number | undefined,
+  nowMs: number,
+) => Upstream | undefined;
 
 /** How many of the oldest counters are weighed when one must give way. */
 const WEIGHED_MAX = 16;
@@ -31,10 +69,12 @@ const SWEEP_INTERVAL_MS = 1_000;
 export class Counters {
   readonly #byId = new Map<string, Counter>();
   readonly #countersMax: number;
+  readonly #upstreamOf: UpstreamOf | undefined;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(countersMax: number) {
+  constructor(countersMax: number, upstreamOf?: UpstreamOf) {
     this.#countersMax = countersMax;
+    this.#upstreamOf = upstreamOf;
   }
 
   get size(): number {
@@ -58,25 +98,22 @@ export class Counters {
    * `beside` it in its question does, or what the question charges them would be forgotten at once.
    */
   obtain(
-    asked: { id: string; limit: Limit; version: Version },
+    asked: Named,
     clock: LogicalClock,
     beside: readonly Counter[],
   ): { counter: Counter; displaced?: Counter } {
     const known = this.#byId.get(asked.id);
     if (known !== undefined) {
-      known.lent?.settle(known, clock);
+      settle(known, clock);
       if (!isNewer(known.version, asked.version)) adopt(known, asked, clock);
       return { counter: known };
     }
     const displaced = this.#byId.size >= this.#countersMax ? this.#makeRoom(clock, beside) : undefined;
-    const counter: Counter = {
-      id: asked.id,
-      limit: asked.limit,
-      state: undefined,
-      version: asked.version,
-      demand: new Demand(),
-      lent: undefined,
-    };
+    const { id, limit, version, startCredit } = asked;
+    const counter = newCounter(
+      { id, limit, version },
+      this.#upstreamOf?.(limit, startCredit, clock.logicalMs),
+    );
     this.#byId.set(asked.id, counter);
     return displaced === undefined ? { counter } : { counter, displaced };
   }
@@ -124,13 +161,21 @@ export class Counters {
 }
 
 /** How long until the counter says nothing: it is full, and nothing of it is lent. */
-export function restInMs({ limit, state, lent }: Counter, clock: LogicalClock): number {
-  const fullInMs = atRestAtMs(limit, state) - nowMsFor(limit, clock);
+export function restInMs(counter: Counter, clock: LogicalClock): number {
+  const { limit, state, lent, upstream } = counter;
+  const fullInMs =
+    upstream === undefined
+      ? atRestAtMs(limit, state) - nowMsFor(limit, clock)
+      : upstream.restInMs(counter, clock);
   return lent === undefined ? fullInMs : lent.restInMs(limit, { fullInMs, nowMs: clock.logicalMs });
 }
 
-function adopt(counter: Counter, asked: { limit: Limit; version: Version }, clock: LogicalClock): void {
+function adopt(counter: Counter, asked: Named, clock: LogicalClock): void {
   counter.version = asked.version;
+  if (counter.upstream !== undefined) {
+    counter.upstream.adopt(counter, { rule: asked.limit, startCredit: asked.startCredit }, clock);
+    return;
+  }
   const { limit, state } = counter;
   const before = { limit, state, nowMs: nowMsFor(limit, clock) };
   counter.state = carryOver(before, { limit: asked.limit, nowMs: nowMsFor(asked.limit, clock) });

@@ -113,6 +113,11 @@ export class LeaseBook {
     this.#pass(counter, nowMs);
   }
 
+  /** The counter has been put under other numbers, with a level to match: what is lent of its room is not in it. */
+  refitted(counter: LentCounter, { logicalMs }: LogicalClock): void {
+    this.#keepBrim(counter, logicalMs);
+  }
+
   hasRoomFor(key: string): boolean {
     return this.#leases.has(key) || this.#leases.size < LEASES_MAX;
   }

@@ -7,7 +7,7 @@
 import { available, charge, decide, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { capacity, type Limit } from '../core/decision.ts';
-import type { Counter } from './counters.ts';
+import { type Counter, ruleLimitOf } from './counters.ts';
 import { type LeaseGrant, type LeaseReport, NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import { isLendable, type LeaseTerms, leaseTerms } from './lease-terms.ts';
@@ -50,7 +50,7 @@ export function lend(borrowing: Borrowing, clock: LogicalClock): LeaseGrant | un
   const { holder, counters, report, number } = borrowing;
   if (report.isFinal || counters.length === 0) return undefined;
   // The numbers may be newer than those the holder goes by.
-  if (!counters.every(({ limit }) => isLendable(limit))) return undefined;
+  if (!counters.every((counter) => isLendable(ruleLimitOf(counter)))) return undefined;
   const key = keyOf(holder, counters);
   const books = counters.map((counter) => {
     counter.lent ??= new LeaseBook(clock.logicalMs);

@@ -33,6 +33,8 @@ export interface OwnerCall {
   readonly inspectCost?: number;
   /** Ids of counters to be set back to full. */
   readonly reset?: readonly string[];
+  /** What a middle owner says of the leases that it has of this one. */
+  readonly middle?: readonly MiddleReport[];
 }
 
 export interface Question {
@@ -54,6 +56,65 @@ export interface CounterQuestion {
   readonly shadow: boolean;
   /** How fast this counter is asked for in the isolate, without what other counters denied. */
   readonly unitsPerSecond: number;
+  /** What part of the limit a middle owner admits on credit; only where the counter is one of several under a root. */
+  readonly startCredit?: number;
+}
+
+/** A sum that only grows within an epoch: whichever of two messages comes first, the larger one counts. */
+export interface Total {
+  readonly units: number;
+  /** So much of it the root is known to have heard; what a root takes for granted that knows nothing of the epoch. */
+  readonly heard: number;
+}
+
+/** What a middle owner says to the root about one counter. Lost, repeated or overtaken, it changes nothing that a later one does not say. */
+export interface MiddleReport {
+  readonly counterId: string;
+  readonly limit: Limit;
+  /** Grows with each life of the middle owner, and each time that it has given its lease up. */
+  readonly epoch: number;
+  /** The newest grant that it and all who have leases of it go by; 0 for none. */
+  readonly number: number;
+  /** Units in hand; in a final report those that were. */
+  readonly held: number;
+  /** Units admitted beyond what was lent. */
+  readonly owed: Total;
+  /** Units that were lent, and were more than there was room for. */
+  readonly returned: Total;
+  /** How long ago the first of those that have not been heard of came to be without room. */
+  readonly returnedMs: number;
+  /** As many units have come from the root as `MiddleGrant.lent` said at most. */
+  readonly lent: number;
+  readonly unitsPerSecond: number;
+  /** Units asked for since the epoch began, as far as that matters. */
+  readonly asked: number;
+  readonly largestCost: number;
+  /** Requests were denied since the last report. */
+  readonly isShort: boolean;
+  /** It gives the lease up and wants no other. */
+  readonly isFinal: boolean;
+}
+
+/** What the root lends to a middle owner of one counter. */
+export interface MiddleGrant {
+  readonly counterId: string;
+  /** The newest epoch that the root has heard of; if it is not the report's own, nothing of the report was heard. */
+  readonly epoch: number;
+  readonly number: number;
+  /** Units lent in this epoch, all grants together. */
+  readonly lent: number;
+  readonly unitsPerMs: number;
+  readonly capacity: number;
+  readonly lifeMs: number;
+  /** When to report again, counted from the reply. */
+  readonly renewInMs: number;
+  /** All that is left is shared out: there is nothing to be had before it is to be renewed. */
+  readonly isScarce: boolean;
+  /** The middle owner's part of the demand, 0 to 1. */
+  readonly share: number;
+  /** What the root has heard of the totals. */
+  readonly owed: number;
+  readonly returned: number;
 }
 
 /** Units that a fallback admitted without asking, to be charged after the fact. */
@@ -97,6 +158,8 @@ export interface OwnerReply {
   /** What is in force, or was lifted lately, about the callers of the question. */
   readonly clamps?: readonly Clamp[];
   readonly inspected?: readonly CounterReport[];
+  /** One for each report of a middle owner that could be read. */
+  readonly middle?: readonly MiddleGrant[];
 }
 
 /** The question's outcome over all enforced counters: the worst of theirs. It charged exactly when `allowed` and cost > 0. */

@@ -14,7 +14,8 @@ import { encodePairs } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { AfterTheFact } from './after-the-fact.ts';
 import { report } from './counter-report.ts';
-import { type Counter, Counters, restInMs } from './counters.ts';
+import { type Counter, Counters, type Named, newCounter, restInMs, settle } from './counters.ts';
+import { type Asked, type Asking, type Charge, type Decided, decideAll } from './deciding.ts';
 import { Demand } from './demand.ts';
 import { LeaseBook } from './lease-book.ts';
 import { Ledger, type Recent } from './ledger.ts';
@@ -24,10 +25,13 @@ import {
   type CounterRef,
   type CounterReport,
   MESSAGE_FORMAT,
+  type MiddleGrant,
   type OwnerCall,
   type OwnerReply,
   type Question,
 } from './messages.ts';
+import { Middle, type MiddleOptions, noteDemand, type RootCall } from './middle.ts';
+import { believableReport, MiddleBook } from './middle-book.ts';
 import { type Override, Oversight, saidOfAsked, settledBy } from './oversight.ts';
 import type { StoredOwner } from './write-behind.ts';
 
@@ -40,12 +44,6 @@ const QUESTIONS = { keepMs: 15_000, entriesMax: 16_384 };
 /** Older than every ruleset. */
 const UNDATED: Version = { activation: 0, builtAtMs: 0 };
 
-interface Charge {
-  readonly counter: Counter;
-  readonly cost: number;
-  readonly at: LogicalClock;
-}
-
 interface Answered {
   readonly answer: Answer;
   readonly charges: readonly Charge[];
@@ -57,6 +55,10 @@ export interface OwnerOptions {
   /** Told of each counter or debt whose stored form is out of date, and for how long what it says, new or stored, will matter. */
   readonly onChanged: (changed: { readonly id: string }, restInMs: number) => void;
   readonly onDisplaced: () => void;
+  /** Present exactly in a middle owner: it holds leases of another one. */
+  readonly middle?: MiddleOptions;
+  /** Whether one of this name may hold leases of this owner as its middle owner; nobody may unless said. */
+  readonly isMiddle?: (name: string) => boolean;
 }
 
 export class Owner {
@@ -65,19 +67,29 @@ export class Owner {
   readonly #questions = new Ledger<Answered>(QUESTIONS);
   readonly #afterTheFact: AfterTheFact;
   readonly #oversight: Oversight;
+  readonly #middle: Middle | undefined;
   #clock: LogicalClock;
   #version: Version;
   #grants = 0;
 
   constructor(options: OwnerOptions, rawMs: number, stored?: StoredOwner) {
     this.#options = options;
-    this.#counters = new Counters(options.countersMax);
+    const middle = options.middle && new Middle(options.middle);
+    this.#middle = middle;
+    this.#counters = new Counters(options.countersMax, middle?.upstreamOf.bind(middle));
     // As it was stored: the first message sees whether the raw clock has stepped back meanwhile.
     this.#clock = stored?.clock ?? startClock(rawMs);
     this.#version = stored?.version ?? UNDATED;
-    for (const { lent, ...counter } of stored?.counters ?? []) {
-      const book = lent && new LeaseBook(this.#clock.logicalMs, lent);
-      this.#counters.restore({ ...counter, demand: new Demand(), lent: book });
+    for (const { lent, upstream, middles, ...counter } of stored?.counters ?? []) {
+      const restored: Counter = {
+        ...counter,
+        demand: new Demand(),
+        lent: lent && new LeaseBook(this.#clock.logicalMs, lent),
+        upstream: upstream && middle?.restored(upstream, this.#clock.logicalMs),
+        middles: middles && new MiddleBook(middles),
+      };
+      this.#counters.restore(restored);
+      middle?.touched(restored, this.#clock);
     }
     this.#oversight = new Oversight(stored?.clamps ?? []);
     // What was written before the raw clock stepped back, and not since, may still lie in its future.
@@ -120,7 +132,7 @@ export class Owner {
     for (const id of call.giveBacks ?? []) this.#giveBack(id, clock);
     this.#afterTheFact.take(call, clock);
     this.#oversee(call, clock);
-    const { question, inspect } = call;
+    const { question, inspect, middle } = call;
     const override = question && this.#oversight.of(question, clock.rawMs);
     return {
       format: MESSAGE_FORMAT,
@@ -129,7 +141,25 @@ export class Owner {
       ...(question && override && { answer: this.#answer(question, override, call, clock) }),
       ...(override !== undefined && override.told.length > 0 && { clamps: override.told }),
       ...(inspect && { inspected: inspect.map((named) => this.#inspect(named, call, clock)) }),
+      ...(middle && { middle: this.#lendToMiddle(middle, call, clock) }),
     };
+  }
+
+  /** What a middle owner has to tell its root now; to be answered with `rootReplied`, whatever comes of it. */
+  rootCall(rawMs: number): RootCall | undefined {
+    const clock = this.#now(rawMs);
+    return this.#middle?.call(this.#version, clock);
+  }
+
+  /** How long until a middle owner may have something to tell its root; `undefined` while it has not. */
+  rootCallInMs(rawMs: number): number | undefined {
+    return this.#middle?.dueInMs(this.#now(rawMs));
+  }
+
+  /** What came of a call to the root; `undefined` when it failed, or nobody waits for it any more. */
+  rootReplied(call: RootCall, reply: OwnerReply | undefined, rawMs: number): void {
+    const clock = this.#now(rawMs);
+    for (const counter of this.#middle?.heard(call, reply, clock) ?? []) this.#changed(counter, clock);
   }
 
   /** Drops what is at rest; each dropped counter is reported as changed, so that its stored form goes too. */
@@ -157,8 +187,8 @@ export class Owner {
       const counter = this.#counters.get(id);
       if (counter === undefined) continue;
       const storedRestInMs = restInMs(counter, clock);
+      settle(counter, clock);
       const { limit, lent } = counter;
-      lent?.settle(counter, clock);
       const lentUnits = Math.min(capacity(limit), lent?.lentToOthers('').capacity ?? 0);
       counter.state = charge(limit, undefined, lentUnits, nowMsFor(limit, clock));
       this.#changed(counter, clock, storedRestInMs);
@@ -172,11 +202,30 @@ export class Owner {
     clock: LogicalClock,
   ): CounterReport {
     const known = this.#counters.get(id);
-    known?.lent?.settle(known, clock);
-    const blank = { id, limit, state: undefined, version: UNDATED, demand: new Demand(), lent: undefined };
-    const counter = known ?? blank;
+    if (known !== undefined) settle(known, clock);
+    const counter = known ?? newCounter({ id, limit, version: UNDATED });
     const { decision } = decide(counter.limit, counter.state, cost, nowMsFor(counter.limit, clock));
     return report(counter, decision, { cost, holder, clock });
+  }
+
+  /** A report that cannot be read, or that nobody who may hold leases has sent, is left out. */
+  #lendToMiddle(
+    reports: OwnerCall['middle'] & {},
+    { holder, version }: OwnerCall,
+    clock: LogicalClock,
+  ): MiddleGrant[] {
+    if (this.#options.isMiddle?.(holder) !== true || !Array.isArray(reports)) return [];
+    return reports.flatMap((told) => {
+      const report = believableReport(told);
+      if (report === undefined) return [];
+      const counter = this.#obtain({ id: report.counterId, limit: report.limit, version }, clock);
+      counter.middles ??= new MiddleBook();
+      this.#grants += 1;
+      const grant = counter.middles.hear(counter, { holder, report, number: this.#grants }, clock);
+      this.#grants = Math.max(this.#grants, grant?.number ?? 0);
+      this.#changed(counter, clock);
+      return grant ?? [];
+    });
   }
 
   #answer(question: Question, override: Override, call: OwnerCall, clock: LogicalClock): Answer {
@@ -185,8 +234,8 @@ export class Owner {
     const counters: Asked[] = [];
     for (const asked of question.counters) {
       const beside = counters.map(({ counter }) => counter);
-      const { id, limit, shadow, unitsPerSecond } = asked;
-      const counter = this.#obtain({ id, limit, version: call.version }, clock, beside);
+      const { id, limit, shadow, unitsPerSecond, startCredit } = asked;
+      const counter = this.#obtain({ id, limit, version: call.version, startCredit }, clock, beside);
       counter.demand.report(call.holder, unitsPerSecond, clock.logicalMs);
       counters.push({ counter, shadow });
     }
@@ -215,6 +264,8 @@ export class Owner {
         ? lend({ ...borrowing, isDenied: outcome === 'denied' }, clock)
         : undefined;
     for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
+    if (isCharged && this.#middle !== undefined)
+      noteDemand(counters, { cost: question.cost, borrowed: borrowing?.report, decisions, lease }, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
       counters: said.map((own, at) => {
@@ -259,32 +310,15 @@ export class Owner {
     return denied;
   }
 
-  #decide(
-    counters: readonly Asked[],
-    { id, cost }: Pick<Question, 'id' | 'cost'>,
-    clock: LogicalClock,
-  ): Decided {
-    const steps = counters.map(({ counter: { limit, state } }) =>
-      decide(limit, state, cost, nowMsFor(limit, clock), id),
-    );
-    const decisions = steps.map((step) => step.decision);
-    const outcome = worstOf(decisions.filter((_, at) => !counters[at]!.shadow));
-    const charges: Charge[] = [];
-    if (outcome === 'allowed' && cost > 0) {
-      for (const [at, { counter }] of counters.entries()) {
-        const { decision, state } = steps[at]!;
-        if (decision.outcome !== 'allowed') continue;
-        counter.state = state;
-        charges.push({ counter, cost, at: clock });
-        this.#changed(counter, clock);
-      }
-    }
-    return { outcome, decisions, charges };
+  #decide(counters: readonly Asked[], asking: Asking, clock: LogicalClock): Decided {
+    const decided = decideAll(counters, asking, clock);
+    for (const { counter } of decided.charges) this.#changed(counter, clock);
+    return decided;
   }
 
   #giveBack(id: string, clock: LogicalClock): void {
     for (const { counter, cost, at } of this.#questions.takeBack(id, clock.logicalMs)?.charges ?? []) {
-      counter.lent?.settle(counter, clock);
+      settle(counter, clock);
       const { limit, state } = counter;
       const past = { cost, chargedAtMs: nowMsFor(limit, at), id };
       const storedRestInMs = restInMs(counter, clock);
@@ -294,11 +328,7 @@ export class Owner {
     }
   }
 
-  #obtain(
-    asked: { id: string; limit: Counter['limit']; version: Version },
-    clock: LogicalClock,
-    beside: readonly Counter[] = [],
-  ): Counter {
+  #obtain(asked: Named, clock: LogicalClock, beside: readonly Counter[] = []): Counter {
     const { counter, displaced } = this.#counters.obtain(asked, clock, beside);
     if (displaced !== undefined) {
       this.#options.onDisplaced();
@@ -308,6 +338,7 @@ export class Owner {
   }
 
   #changed(counter: Counter, clock: LogicalClock, storedRestInMs = 0): void {
+    this.#middle?.touched(counter, clock);
     this.#options.onChanged(counter, Math.max(restInMs(counter, clock), storedRestInMs));
   }
 
@@ -323,22 +354,5 @@ export class Owner {
   }
 }
 
-interface Asked {
-  readonly counter: Counter;
-  readonly shadow: boolean;
-}
-
 /** What a shadow counter would have said, had it been asked in time. */
 const SHADOW_DENIED: Decision = { outcome: 'denied', retryAfterMs: 1 };
-
-function worstOf(decisions: readonly Decision[]): Decision['outcome'] {
-  if (decisions.some(({ outcome }) => outcome === 'impossible')) return 'impossible';
-  return decisions.some(({ outcome }) => outcome === 'denied') ? 'denied' : 'allowed';
-}
-
-interface Decided {
-  readonly outcome: Decision['outcome'];
-  /** One for each counter, in their order. */
-  readonly decisions: readonly Decision[];
-  readonly charges: readonly Charge[];
-}

@@ -11,7 +11,7 @@ import type { PolicyExplanation } from '../policy/explain.ts';
 import type { Rule } from '../policy/ruleset.ts';
 import { isLeasedAt } from './leases.ts';
 
-const DOLLARS = {
+export const DOLLARS = {
   perCall: 0.15 / 1e6,
   perRow: 1 / 1e6,
   /** $12.50 a million GB-s, of an object that is billed as 128 MB. */
@@ -19,7 +19,7 @@ const DOLLARS = {
 };
 
 /** A call and a write, of an object that is asked for nothing else: an assumption. */
-const LONE_REQUEST_SECONDS = 0.05;
+export const LONE_REQUEST_SECONDS = 0.05;
 
 /** A holder that has enough renews its lease twice a second. */
 const RENEWALS_PER_SECOND = 2;

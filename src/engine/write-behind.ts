@@ -19,6 +19,8 @@ import { type Counter, restInMs } from './counters.ts';
 import type { StoredLease } from './lease-book.ts';
 import type { Recent } from './ledger.ts';
 import { isReadable } from './messages.ts';
+import type { MiddleRecord } from './middle-book.ts';
+import type { StoredUpstream } from './upstream.ts';
 
 export const STORAGE_FORMAT = 1;
 export const WRITE_INTERVAL_MS = 1_000;
@@ -47,6 +49,8 @@ export interface StoredCounter {
   readonly version: Version;
   /** Holders go on spending what was lent before an eviction. */
   readonly lent?: StoredLease | undefined;
+  readonly upstream?: StoredUpstream | undefined;
+  readonly middles?: readonly (readonly [string, MiddleRecord])[] | undefined;
 }
 
 interface StoredBlock extends StoredOwner {
@@ -98,7 +102,10 @@ export class WriteBehind {
       if (restInMs(counter, clock) <= 0) continue;
       const { id, limit, state } = counter;
       const lent = counter.lent?.stored();
-      const stored = { id, limit, state, version: counter.version, ...(lent && { lent }) };
+      const upstream = counter.upstream?.stored();
+      const middles = counter.middles?.stored();
+      const links = { ...(lent && { lent }), ...(upstream && { upstream }), ...(middles && { middles }) };
+      const stored = { id, limit, state, version: counter.version, ...links };
       contents.get(blockOf(id, this.#blocks))?.counters.push(stored);
     }
     for (const debt of owner.debts()) contents.get(blockOf(debt.id, this.#blocks))?.debts.push(debt);

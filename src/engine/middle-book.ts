@@ -1,0 +1,173 @@
+/**
+ * The root's part in the leases of middle owners: what each has owed, returned and been lent of one counter.
+ *
+ * All of it is sums that grow within an epoch, merged by maximum, so a report that is lost, repeated or overtaken changes nothing. What is
+ * kept is stored with the counter, in the same row: a root that comes back from its storage has charged just what it says. One that
+ * knows nothing of an epoch takes the middle owner's word for what was heard of it before.
+ */
+import { available, charge, nowMsFor } from '../core/algorithms.ts';
+import type { LogicalClock } from '../core/clock.ts';
+import { capacity } from '../core/decision.ts';
+import type { Counter } from './counters.ts';
+import { NO_LEASE } from './lease.ts';
+import { LeaseBook } from './lease-book.ts';
+import type { MiddleGrant, MiddleReport, Total } from './messages.ts';
+import { middleTerms } from './middle-terms.ts';
+
+/** Regions, and slices of a key too hot for one object: more than this at once are none of ours. */
+const MIDDLES_MAX = 128;
+
+/** What is kept of one middle owner. */
+export interface MiddleRecord {
+  readonly epoch: number;
+  readonly owed: number;
+  readonly returned: number;
+  readonly lent: number;
+  readonly number: number;
+  readonly unitsPerMs: number;
+  readonly grants: number;
+}
+
+export class MiddleBook {
+  readonly #records: Map<string, MiddleRecord>;
+
+  constructor(stored: readonly (readonly [string, MiddleRecord])[] = []) {
+    this.#records = new Map(stored);
+  }
+
+  stored(): readonly (readonly [string, MiddleRecord])[] {
+    return [...this.#records];
+  }
+
+  has(holder: string): boolean {
+    return this.#records.has(holder);
+  }
+
+  /** Hears a report about the counter and lends; `number` is larger than that of any grant before. */
+  hear(
+    counter: Counter,
+    { holder, report, number }: { holder: string; report: MiddleReport; number: number },
+    clock: LogicalClock,
+  ): MiddleGrant | undefined {
+    const known = this.#records.get(holder);
+    if (known === undefined && this.#records.size >= MIDDLES_MAX) return undefined;
+    if (known !== undefined && report.epoch < known.epoch) return grantOf(report.counterId, known, NO_TERMS);
+    const record = known?.epoch === report.epoch ? known : recordOf(report);
+    chargeOwed(counter, report.owed.units - record.owed, clock);
+    hearOfLease(counter, { holder, report, returned: report.returned.units - record.returned }, clock);
+    counter.demand.report(holder, report.unitsPerSecond, clock.logicalMs);
+    const heard = {
+      ...record,
+      owed: Math.max(record.owed, report.owed.units),
+      returned: Math.max(record.returned, report.returned.units),
+    };
+    if (report.isFinal) {
+      this.#records.set(holder, { ...heard, unitsPerMs: 0 });
+      return grantOf(report.counterId, heard, NO_TERMS);
+    }
+    return this.#lend(counter, { holder, report, number: Math.max(number, report.number + 1), heard }, clock);
+  }
+
+  #lend(
+    counter: Counter,
+    {
+      holder,
+      report,
+      number,
+      heard,
+    }: { holder: string; report: MiddleReport; number: number; heard: MiddleRecord },
+    clock: LogicalClock,
+  ): MiddleGrant {
+    counter.lent ??= new LeaseBook(clock.logicalMs);
+    const { limit, demand, lent: book } = counter;
+    const lentToOthers = book.lentToOthers(holder);
+    const terms = middleTerms({
+      limit,
+      level: Math.max(0, available(limit, counter.state, nowMsFor(limit, clock))),
+      lentToOthers,
+      unitsPerMs: heard.unitsPerMs,
+      held: Math.min(report.held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
+      grants: heard.grants,
+      asked: report.asked,
+      largestCost: report.largestCost,
+      isShort: report.isShort,
+      demand: {
+        unitsPerSecond: demand.unitsPerSecond(holder, clock.logicalMs),
+        totalUnitsPerSecond: demand.totalUnitsPerSecond(clock.logicalMs),
+      },
+    });
+    const { units, unitsPerMs } = terms;
+    book.lend(counter, holder, { ...terms, number }, clock);
+    const lent = { ...heard, number, unitsPerMs, lent: heard.lent + units, grants: heard.grants + 1 };
+    this.#records.set(holder, lent);
+    return grantOf(report.counterId, lent, terms);
+  }
+}
+
+function chargeOwed(counter: Counter, units: number, clock: LogicalClock): void {
+  if (units > 0) counter.state = charge(counter.limit, counter.state, units, nowMsFor(counter.limit, clock));
+}
+
+/** What the middle owner holds and has returned since, as any holder says it. It goes by a grant until that ends. */
+function hearOfLease(
+  counter: Counter,
+  { holder, report, returned }: { holder: string; report: MiddleReport; returned: number },
+  clock: LogicalClock,
+): void {
+  const { number, held, isFinal, returnedMs } = report;
+  const own = { number, held, isFinal, returnedMs, returned: Math.max(0, returned) };
+  counter.lent?.hear(counter, holder, { ...NO_LEASE, ...own, patienceMs: Number.POSITIVE_INFINITY }, clock);
+}
+
+const NO_TERMS = { unitsPerMs: 0, capacity: 0, lifeMs: 0, renewInMs: 0, isScarce: false, share: 0 };
+
+function recordOf({ epoch, owed, returned, lent, number }: MiddleReport): MiddleRecord {
+  return { epoch, owed: owed.heard, returned: returned.heard, lent, number, unitsPerMs: 0, grants: 0 };
+}
+
+function grantOf(
+  counterId: string,
+  { epoch, owed, returned, lent, number }: MiddleRecord,
+  { unitsPerMs, capacity: room, lifeMs, renewInMs, isScarce, share }: typeof NO_TERMS,
+): MiddleGrant {
+  const terms = { unitsPerMs, capacity: room, lifeMs, renewInMs, isScarce, share };
+  return { counterId, epoch, number, lent, ...terms, owed, returned };
+}
+
+/** A report as it can be believed; `undefined` when it is none. A middle owner of another version, or a faulty one, must not spoil a counter. */
+export function believableReport(report: Partial<MiddleReport> | null | undefined): MiddleReport | undefined {
+  const { counterId, limit } = report ?? {};
+  if (typeof counterId !== 'string' || limit?.algorithm !== 'token_bucket' || !isSound(limit))
+    return undefined;
+  if (!Number.isSafeInteger(report?.epoch) || !Number.isSafeInteger(report?.number)) return undefined;
+  const { epoch = 0, number = 0, owed, returned } = report ?? {};
+  return {
+    counterId,
+    limit,
+    epoch,
+    number,
+    held: amount(report?.held),
+    owed: total(owed),
+    returned: total(returned),
+    returnedMs: amount(report?.returnedMs),
+    lent: amount(report?.lent),
+    unitsPerSecond: amount(report?.unitsPerSecond),
+    asked: amount(report?.asked),
+    largestCost: amount(report?.largestCost),
+    isShort: report?.isShort === true,
+    isFinal: report?.isFinal === true,
+  };
+}
+
+function isSound({ quota, windowMs, burst }: Counter['limit']): boolean {
+  return quota >= 0 && windowMs > 0 && burst >= 0 && Number.isFinite(quota + windowMs + burst);
+}
+
+function total(value: Total | undefined): Total {
+  const units = amount(value?.units);
+  return { units, heard: Math.min(units, amount(value?.heard)) };
+}
+
+function amount(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0;
+}

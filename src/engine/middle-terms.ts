@@ -1,0 +1,106 @@
+/**
+ * How much of a counter its root lends to one middle owner.
+ *
+ * A middle owner never makes a request wait for the root, so it must have in hand what will be asked of it for a round trip to the other side of
+ * the world and longer. So rate and room are shared out by demand, nearly all of both, and whoever has all the demand holds nearly all of
+ * the counter. Terms for isolates (`engine/lease-terms`) keep half back for newcomers; here newcomers live on their credit meanwhile.
+ *
+ * Demand is what was asked for lately, and of a newcomer next to nothing is known: the first of nine that start at once would else be lent
+ * everything on the word of one request.
+ */
+import { capacity, type Limit } from '../core/decision.ts';
+import type { MiddleGrant } from './messages.ts';
+
+/** The root keeps as much of the burst for whoever has none. */
+const LENT_PART = 0.95;
+
+/** When all is shared out, half of the room stays with the root: it is there that what one does not use comes to others. */
+const SCARCE_ROOM_PART = 0.5;
+
+/** Rate beyond what is asked for now, while there is plenty: it can be seen that more is asked for. */
+const RATE_MARGIN = 1.25;
+
+/** A rate that is as near as this to what it should be is left alone: what is lowered counts twice for a while. */
+const NEAR_ENOUGH = 0.1;
+
+/** Until its fourth grant a middle owner is lent half again what it has asked for. */
+const NEWCOMER_GRANTS = 3;
+const NEWCOMER_MARGIN = 1.5;
+
+/** Demand is an estimate; a tenth above the rate may be noise. */
+const OVERLOAD = 1.1;
+
+const LIFE_MS = 5_000;
+const CALM_RENEWAL_MS = 1_000;
+const SCARCE_RENEWAL_MS = 500;
+
+export type MiddleTerms = Pick<
+  MiddleGrant,
+  'unitsPerMs' | 'capacity' | 'lifeMs' | 'renewInMs' | 'isScarce' | 'share'
+> & {
+  readonly units: number;
+};
+
+export interface MiddleAsk {
+  readonly limit: Limit;
+  /** Units in the root's own bucket now. */
+  readonly level: number;
+  readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
+  /** The rate that the newest grant lent. */
+  readonly unitsPerMs: number;
+  /** Units in the middle owner's hands. */
+  readonly held: number;
+  /** Grants in this epoch so far. */
+  readonly grants: number;
+  /** Units asked for since the epoch began. */
+  readonly asked: number;
+  readonly largestCost: number;
+  readonly isShort: boolean;
+  readonly demand: { readonly unitsPerSecond: number; readonly totalUnitsPerSecond: number };
+}
+
+export function middleTerms(ask: MiddleAsk): MiddleTerms {
+  const { limit, level, demand, held, lentToOthers } = ask;
+  const total = Math.max(demand.totalUnitsPerSecond, demand.unitsPerSecond);
+  const share = total > 0 ? demand.unitsPerSecond / total : 0;
+  const isNew = ask.grants < NEWCOMER_GRANTS;
+  const isScarce = !isNew && isOverloaded(ask, total);
+  const free = Math.max(0, capacity(limit) - lentToOthers.capacity);
+  const fair = share * capacity(limit) * LENT_PART * (isScarce ? SCARCE_ROOM_PART : 1);
+  const least = Math.min(capacity(limit), Math.max(1, ask.largestCost));
+  const room = Math.min(free, Math.max(fair, least));
+  const wanted = isScarce ? level * share : Math.min(level, room - held);
+  const most = isNew ? Math.max(least, ask.asked * NEWCOMER_MARGIN) : Number.POSITIVE_INFINITY;
+  const aboveBrim = level - (free - Math.max(room, held));
+  const units = Math.max(0, Math.min(free - held, Math.max(Math.min(wanted, most), aboveBrim)));
+  return {
+    units,
+    unitsPerMs: lentRate(ask, share, isNew),
+    capacity: Math.max(room, Math.min(free, held + units)),
+    lifeMs: LIFE_MS,
+    renewInMs: isNew ? 0 : isScarce ? SCARCE_RENEWAL_MS : CALM_RENEWAL_MS,
+    isScarce,
+    share,
+  };
+}
+
+function lentRate(
+  { limit, lentToOthers, unitsPerMs: own, demand }: MiddleAsk,
+  share: number,
+  isNew: boolean,
+): number {
+  const rate = limit.quota / limit.windowMs;
+  const free = Math.max(0, rate - lentToOthers.unitsPerMs);
+  const margin = isNew ? NEWCOMER_MARGIN : RATE_MARGIN;
+  const target = Math.min(rate * share, (demand.unitsPerSecond * margin) / 1_000);
+  const isNear = Math.abs(own - target) <= NEAR_ENOUGH * target;
+  return Math.min(free, isNear ? own : target);
+}
+
+/** Whether what is left will not do until everybody has reported again. */
+function isOverloaded({ limit, level, isShort }: MiddleAsk, totalUnitsPerSecond: number): boolean {
+  const unitsPerSecond = (limit.quota * 1_000) / limit.windowMs;
+  const shortPerMs = (totalUnitsPerSecond - unitsPerSecond) / 1_000;
+  const isLow = level < shortPerMs * SCARCE_RENEWAL_MS;
+  return (totalUnitsPerSecond > OVERLOAD * unitsPerSecond && isLow) || (shortPerMs > 0 && isShort);
+}
