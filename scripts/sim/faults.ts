@@ -37,6 +37,8 @@ export interface Faults {
   /** How often some clock, an isolate's or an owner's, jumps: up to `stepMs`, either way. */
   readonly stepsPerSecond: number;
   readonly stepMs: number;
+  /** How much longer a message is on its way to another region than within one. */
+  readonly regionMs: number;
 }
 
 /**
@@ -62,6 +64,7 @@ export const HEALTHY: Faults = {
   driftPpm: 50,
   stepsPerSecond: 0,
   stepMs: 0,
+  regionMs: 75,
 };
 
 /** A whole round trip when nothing goes wrong: the time for which one ideal counter cannot be told from a distributed one. */

@@ -18,6 +18,8 @@ export interface Figures {
   /** Units that callers inside their quota were refused: ideal - admitted over the groups whom the ideal refuses nothing. */
   readonly inQuotaRefusals: number;
   readonly ownerCalls: number;
+  /** Messages of middle owners to their roots. */
+  readonly rootCallsPerSecond: number;
   readonly callsPerThousand: number;
   readonly callsFirstSecond: number;
   /** The most in any later second. */
@@ -79,6 +81,7 @@ export class Measures {
   #requests = 0;
   #answerMax = 0;
   #fallbackDecisions = 0;
+  #rootCalls = 0;
   #deniedAgain = 0;
 
   constructor(startMs: number) {
@@ -110,6 +113,11 @@ export class Measures {
     if (isAdmitted) this.#waitsMs.push(atMs - arrival.atMs);
   }
 
+  /** A middle owner has sent a message to its root. */
+  toldRoot(): void {
+    this.#rootCalls += 1;
+  }
+
   called(atMs: number): void {
     this.#addInSecond(this.#callsBySecond, 1, atMs);
   }
@@ -125,6 +133,7 @@ export class Measures {
       overAdmission,
       inQuotaRefusals: this.#inQuotaRefusals(),
       ownerCalls: calls,
+      rootCallsPerSecond: this.#rootCalls / Math.max(1, this.#admittedBySecond.length),
       callsPerThousand: this.#requests === 0 ? 0 : (calls * 1_000) / this.#requests,
       callsFirstSecond: this.#callsBySecond[0] ?? 0,
       callsPerSecondMax: Math.max(0, ...this.#callsBySecond.slice(1)),

@@ -4,6 +4,7 @@
 import { nowMsFor, used } from '../../src/core/algorithms.ts';
 import type { OwnerCall, OwnerReply } from '../../src/engine/messages.ts';
 import { Owner } from '../../src/engine/owner.ts';
+import { roleOf, rootNameOf } from '../../src/engine/role.ts';
 import { restore, WriteBehind } from '../../src/engine/write-behind.ts';
 import type { Time } from './time.ts';
 
@@ -15,6 +16,8 @@ export interface HostOptions {
   readonly blocks: number;
   /** Messages are copied on their way in and out, so that neither side can reach into the other; a few microseconds each. */
   readonly copiesMessages: boolean;
+  /** A call of a middle owner to its root; rejects when nothing comes of it. */
+  readonly callRoot?: (root: string, call: OwnerCall) => Promise<OwnerReply>;
 }
 
 export class OwnerHost {
@@ -55,12 +58,14 @@ export class OwnerHost {
     const { copiesMessages, rawMs } = this.#options;
     const reply = life.owner.handle(copiesMessages ? structuredClone(call) : call, rawMs());
     this.#writeWhenDue(life);
+    this.#tellRootWhenDue(life);
     return copiesMessages ? structuredClone(reply) : reply;
   }
 
   /** Memory is gone, and so is what was about to be written. The next call finds what storage holds. */
   restart(): void {
     this.#life?.cancelWrite?.();
+    this.#life?.cancelTelling?.();
     this.#life = undefined;
   }
 
@@ -81,6 +86,7 @@ export class OwnerHost {
     const options = {
       incarnation: `${name}#${this.#lives}`,
       countersMax,
+      ...roleOf(name, Math.ceil(rawMs())),
       onChanged: writeBehind.changed.bind(writeBehind),
       onDisplaced: () => {
         this.#displaced += 1;
@@ -89,6 +95,27 @@ export class OwnerHost {
     const owner = new Owner(options, rawMs(), restore(structuredClone([...this.#rows])));
     this.#life = { owner, writeBehind };
     return this.#life;
+  }
+
+  /** A middle owner has a word for its root now and then, whether anybody asks it or not. */
+  #tellRootWhenDue(life: Life): void {
+    const { name, rawMs, time, callRoot } = this.#options;
+    const root = rootNameOf(name);
+    if (root === undefined || callRoot === undefined) return;
+    life.cancelTelling?.();
+    delete life.cancelTelling;
+    const rootCall = life.owner.rootCall(rawMs());
+    const dueInMs = life.owner.rootCallInMs(rawMs());
+    if (dueInMs !== undefined)
+      life.cancelTelling = time.after(Math.max(1, dueInMs), () => this.#tellRootWhenDue(life));
+    if (rootCall === undefined) return;
+    const replied = (reply: OwnerReply | undefined) => {
+      if (this.#life !== life) return;
+      life.owner.rootReplied(rootCall, reply, rawMs());
+      this.#writeWhenDue(life);
+      this.#tellRootWhenDue(life);
+    };
+    callRoot(root, rootCall.call).then(replied, () => replied(undefined));
   }
 
   #writeWhenDue(life: Life): void {
@@ -113,4 +140,5 @@ interface Life {
   readonly owner: Owner;
   readonly writeBehind: WriteBehind;
   cancelWrite?: () => void;
+  cancelTelling?: () => void;
 }

@@ -37,6 +37,8 @@ export interface WinnerOptions extends LimitOptions {
   readonly consistency?: Rule['consistency'];
   readonly failureMode?: FailureMode;
   readonly blindShare?: number;
+  /** What part of a regional limit a region admits on credit. */
+  readonly startCredit?: number;
 }
 
 export function winner(options: WinnerOptions): Winner {
@@ -52,6 +54,7 @@ export function winner(options: WinnerOptions): Winner {
     failureMode: options.failureMode ?? 'open',
     blindShare: options.blindShare ?? 0.05,
     per: ['user'],
+    ...(options.scope === 'regional' && { regional: { startCredit: options.startCredit ?? 0.25 } }),
   };
   return {
     rule,

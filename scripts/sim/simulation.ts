@@ -5,6 +5,8 @@
  * limiter is exact again, and nobody inside a quota is refused. The same plan and seed make the same run, event for event.
  */
 import type { GateRequest, Verdict } from '../../src/engine/verdict.ts';
+import type { Winner } from '../../src/policy/counter.ts';
+import { placedIn } from '../../src/policy/place.ts';
 import type { Version } from '../../src/policy/ruleset.ts';
 import { type Faults, HEALTHY, roundTripMs } from './faults.ts';
 import { Invariants } from './invariants.ts';
@@ -52,6 +54,8 @@ interface Chapter {
 
 interface Decided {
   readonly request: GateRequest;
+  /** As the rules say it, wherever it is counted. */
+  readonly enforced: readonly Winner[];
   readonly verdict: Verdict;
 }
 
@@ -107,27 +111,30 @@ class Simulation implements Stage {
     return { figures: figuresOf(this.#safety), violation: this.#violation(), remarks: this.#remarks };
   }
 
-  send({ group, isolate, enforced, shadow = [], cost = 1, lastsMs = 0, firstAskedMs, heard }: Asked): void {
+  send({ group, isolate, enforced, shadow = [], region, cost = 1, lastsMs = 0, firstAskedMs, heard }: Asked): void {
     const chapter = this.#chapter;
     const atMs = this.world.time.elapsedMs;
     const isIdeal = chapter.ideal.admits(enforced, { cost, atMs, lastsMs });
     const arrival: Arrival = { group, isolate, cost, atMs, isIdeal, firstAskedMs };
     chapter.measures.arrived(arrival);
     const { largestCost = 1, deadlineMs = DEADLINE_MS } = this.#plan;
-    const request = { version: this.#version, enforced, shadow, cost, largestCost, deadlineMs };
+    const placed = (winners: readonly Winner[]) =>
+      region === undefined ? winners : winners.map((each) => placedIn(each, region));
+    const counted = { enforced: placed(enforced), shadow: placed(shadow) };
+    const request = { version: this.#version, ...counted, cost, largestCost, deadlineMs };
     const host = this.world.isolates[isolate]!;
     const asked = this.#interference.beforeGate?.(request, host.holder) ?? request;
     host.decide(asked, (verdict) => {
-      this.#decided(chapter, arrival, { request, verdict });
+      this.#decided(chapter, arrival, { request, enforced, verdict });
       heard?.({ verdict, askedMs: atMs, holder: host.holder }, this);
       if (verdict.stay !== undefined)
-        this.world.time.after(lastsMs, () => this.#end(chapter, host, { request, verdict }));
+        this.world.time.after(lastsMs, () => this.#end(chapter, host, { request, enforced, verdict }));
     });
   }
 
   /** What dies with its isolate is over too, and nobody says so. */
-  #end({ watch }: Chapter, host: Isolate, { request, verdict }: Decided): void {
-    watch.ended(request.enforced);
+  #end({ watch }: Chapter, host: Isolate, { enforced, verdict }: Decided): void {
+    watch.ended(enforced);
     if (!host.isDead) verdict.stay?.end();
   }
 
@@ -143,14 +150,14 @@ class Simulation implements Stage {
     this.#invariants.breach(what);
   }
 
-  #decided({ measures, watch }: Chapter, arrival: Arrival, { request, verdict }: Decided): void {
+  #decided({ measures, watch }: Chapter, arrival: Arrival, { request, enforced, verdict }: Decided): void {
     const atMs = this.world.time.elapsedMs;
-    const { enforced, cost } = request;
+    const { cost } = request;
     const isAdmitted = verdict.outcome === 'allowed';
     const isFallback = verdict.policies.some(({ source }) => source === 'fallback');
     measures.decided(arrival, { isAdmitted, isFallback, atMs });
     this.#expectSoon(atMs - arrival.atMs);
-    this.#invariants.decided(verdict, enforced, cost);
+    this.#invariants.decided(verdict, request.enforced, cost);
     if (!isAdmitted) return;
     const breach = watch.admitted(enforced, cost, atMs);
     if (breach === undefined) return;
@@ -171,6 +178,7 @@ class Simulation implements Stage {
       beforeHandling: (host) => invariants.beforeHandling(host),
       handled: (host, call, reply, before) => invariants.handled(host, call, reply, before),
       problem: (problem) => invariants.problem(problem),
+      toldRoot: () => this.#chapter.measures.toldRoot(),
       replied: (from) => this.witness.replied(from),
       logged: (from, line) => this.witness.logged(from, line),
     };

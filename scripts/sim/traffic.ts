@@ -3,6 +3,7 @@
  */
 import type { Verdict } from '../../src/engine/verdict.ts';
 import type { Winner } from '../../src/policy/counter.ts';
+import type { Region } from '../../src/policy/region.ts';
 import type { Random } from './random.ts';
 import type { Stage } from './scenario.ts';
 import type { Time } from './time.ts';
@@ -14,6 +15,8 @@ export interface Asked {
   readonly isolate: number;
   readonly enforced: readonly Winner[];
   readonly shadow?: readonly Winner[];
+  /** Where the request is: regional rules are counted there. */
+  readonly region?: Region;
   /** Units; 1 unless said. */
   readonly cost?: number;
   /** How long an admitted request is in progress, in milliseconds; over at once unless said. */

@@ -6,8 +6,10 @@
  */
 import type { OwnerCall, OwnerReply } from '../../src/engine/messages.ts';
 import type { EngineEvent, EngineLog, OwnerFailure } from '../../src/engine/ports.ts';
+import { placeOf } from '../../src/policy/place.ts';
+import type { Region } from '../../src/policy/region.ts';
 import { Clock } from './clock.ts';
-import { drawFate } from './fate.ts';
+import { drawFate, type Fate } from './fate.ts';
 import type { Faults } from './faults.ts';
 import { Isolate, type News } from './isolate.ts';
 import { OwnerHost } from './owner-host.ts';
@@ -36,6 +38,8 @@ export interface Observer {
   readonly replied?: (from: Isolate, call: OwnerCall, reply: OwnerReply) => void;
   readonly logged?: (from: Isolate, line: EngineLog) => void;
   readonly heard?: (from: Isolate, word: News) => void;
+  /** A middle owner has sent something to its root. */
+  readonly toldRoot?: (call: OwnerCall) => void;
 }
 
 export interface WorldOptions {
@@ -60,6 +64,8 @@ export class World {
   readonly #holderClocks: Clock[] = [];
   readonly #owners = new Map<string, OwnerServer>();
   readonly #counts = new Map<EngineEvent, number>();
+  readonly #homes = new Map<string, Region | undefined>();
+  readonly #cut = new Set<Region | undefined>();
   #born = 0;
 
   constructor(options: WorldOptions) {
@@ -111,6 +117,7 @@ export class World {
       blocks: BLOCKS,
       // Both sides only read messages; the engine's own tests, which copy them, would fail if one did not.
       copiesMessages: false,
+      callRoot: (root, call) => this.#callRoot(root, call),
     });
     const server = new OwnerServer({
       host,
@@ -168,24 +175,63 @@ export class World {
   #call(owner: string, call: OwnerCall, from: Isolate): Promise<OwnerReply> {
     const { observer } = this.#options;
     observer.sent(from, call);
-    const { arrivesAfterMs, heard } = drawFate(this.faults, this.#fates);
+    return this.#carry(owner, call, {
+      fate: drawFate(this.faults, this.#fates),
+      isDead: () => from.isDead,
+      replied: (reply) => observer.replied?.(from, call, reply),
+    });
+  }
+
+  /** A middle owner's call to its root: over a longer way, unless the root is in its region. */
+  #callRoot(root: string, call: OwnerCall): Promise<OwnerReply> {
+    this.#options.observer.toldRoot?.(call);
+    const region = placeOf(call.holder)?.region;
+    const home = this.#homes.get(root) ?? region;
+    this.#homes.set(root, home);
+    const fate = drawFate(this.faults, this.#fates);
+    const isFar = region !== home;
+    const isCut = () => isFar && (this.#cut.has(region) || this.#cut.has(home));
+    if (isCut()) return new Promise(() => {});
+    return this.#carry(root, call, {
+      fate: isFar ? longer(fate, this.faults.regionMs) : fate,
+      isDead: isCut,
+    });
+  }
+
+  /** Puts a root where it is asked for from this region; else it is where it was first asked for. */
+  placeRoot(root: string, home: Region): void {
+    this.#homes.set(root, home);
+  }
+
+  /** Nothing goes between this region and others any more, until it is mended. */
+  cut(region: Region): void {
+    this.#cut.add(region);
+  }
+
+  mend(region: Region): void {
+    this.#cut.delete(region);
+  }
+
+  /** Brings a call to its owner and what comes of it back, as its fate says. */
+  #carry(owner: string, call: OwnerCall, { fate, isDead, replied }: Journey): Promise<OwnerReply> {
+    const { arrivesAfterMs, heard } = fate;
     const { promise, resolve, reject } = Promise.withResolvers<OwnerReply>();
     const soon = (afterMs: number, hear: () => void) =>
       this.time.after(afterMs, () => {
-        if (!from.isDead) hear();
+        if (!isDead()) hear();
       });
     const fail = (failure: OwnerFailure) => reject(Object.assign(new Error('The call failed.'), failure));
     for (const [copy, afterMs] of arrivesAfterMs.entries()) {
       const isHeard = heard !== 'nothing' && 'copy' in heard && heard.copy === copy;
       const backMs = isHeard ? heard.afterMs : 0;
-      const replied = (reply: OwnerReply) => {
-        observer.replied?.(from, call, reply);
+      const back = (reply: OwnerReply) => {
+        replied?.(reply);
         resolve(reply);
       };
       this.time.after(afterMs, () => {
-        observer.arrived?.(owner, call);
+        this.#options.observer.arrived?.(owner, call);
         this.owner(owner).receive(call, {
-          answered: (reply) => isHeard && soon(backMs, () => replied(reply)),
+          answered: (reply) => isHeard && soon(backMs, () => back(reply)),
           failed: (failure) => isHeard && soon(backMs, () => fail(failure)),
         });
       });
@@ -214,4 +260,19 @@ export class World {
     const machines = [...this.#isolates, ...this.#owners.values()];
     this.#ills.oneOf(machines).clock.step(this.#ills.between(-stepMs, stepMs));
   }
+}
+
+interface Journey {
+  readonly fate: Fate;
+  /** Whether nothing can be heard any more. */
+  readonly isDead: () => boolean;
+  readonly replied?: (reply: OwnerReply) => void;
+}
+
+/** The same, over a way that takes so much longer in each direction. */
+function longer({ arrivesAfterMs, heard }: Fate, ms: number): Fate {
+  return {
+    arrivesAfterMs: arrivesAfterMs.map((afterMs) => afterMs + ms),
+    heard: heard === 'nothing' ? heard : { ...heard, afterMs: heard.afterMs + ms },
+  };
 }

@@ -81,13 +81,9 @@ export interface MiddleReport {
   readonly owed: Total;
   /** Units that were lent, and were more than there was room for. */
   readonly returned: Total;
-  /** How long ago the first of those that have not been heard of came to be without room. */
-  readonly returnedMs: number;
   /** As many units have come from the root as `MiddleGrant.lent` said at most. */
   readonly lent: number;
   readonly unitsPerSecond: number;
-  /** Units asked for since the epoch began, as far as that matters. */
-  readonly asked: number;
   readonly largestCost: number;
   /** Requests were denied since the last report. */
   readonly isShort: boolean;

@@ -5,7 +5,7 @@
  * kept is stored with the counter, in the same row: a root that comes back from its storage has charged just what it says. One that
  * knows nothing of an epoch takes the middle owner's word for what was heard of it before.
  */
-import { available, charge, nowMsFor } from '../core/algorithms.ts';
+import { available, charge, giveBack, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { capacity } from '../core/decision.ts';
 import type { Counter } from './counters.ts';
@@ -88,7 +88,6 @@ export class MiddleBook {
       unitsPerMs: heard.unitsPerMs,
       held: Math.min(report.held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
       grants: heard.grants,
-      asked: report.asked,
       largestCost: report.largestCost,
       isShort: report.isShort,
       demand: {
@@ -108,15 +107,24 @@ function chargeOwed(counter: Counter, units: number, clock: LogicalClock): void 
   if (units > 0) counter.state = charge(counter.limit, counter.state, units, nowMsFor(counter.limit, clock));
 }
 
-/** What the middle owner holds and has returned since, as any holder says it. It goes by a grant until that ends. */
+/**
+ * What the middle owner says of its lease, as any holder says it; it goes by a grant until that ends. What has come back since had its place in
+ * room that was lent, and has it in what that leaves free.
+ */
 function hearOfLease(
   counter: Counter,
   { holder, report, returned }: { holder: string; report: MiddleReport; returned: number },
   clock: LogicalClock,
 ): void {
-  const { number, held, isFinal, returnedMs } = report;
-  const own = { number, held, isFinal, returnedMs, returned: Math.max(0, returned) };
-  counter.lent?.hear(counter, holder, { ...NO_LEASE, ...own, patienceMs: Number.POSITIVE_INFINITY }, clock);
+  const { number, held, isFinal } = report;
+  const own = { ...NO_LEASE, number, held, isFinal, patienceMs: Number.POSITIVE_INFINITY };
+  counter.lent?.hear(counter, holder, own, clock);
+  const { limit, state } = counter;
+  const cost = Math.min(returned, capacity(limit));
+  if (!(cost > 0)) return;
+  const nowMs = nowMsFor(limit, clock);
+  counter.state = giveBack(limit, state, { cost, chargedAtMs: nowMs }, nowMs);
+  counter.lent?.refitted(counter, clock);
 }
 
 const NO_TERMS = { unitsPerMs: 0, capacity: 0, lifeMs: 0, renewInMs: 0, isScarce: false, share: 0 };
@@ -149,10 +157,8 @@ export function believableReport(report: Partial<MiddleReport> | null | undefine
     held: amount(report?.held),
     owed: total(owed),
     returned: total(returned),
-    returnedMs: amount(report?.returnedMs),
     lent: amount(report?.lent),
     unitsPerSecond: amount(report?.unitsPerSecond),
-    asked: amount(report?.asked),
     largestCost: amount(report?.largestCost),
     isShort: report?.isShort === true,
     isFinal: report?.isFinal === true,

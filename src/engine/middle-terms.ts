@@ -23,9 +23,10 @@ const RATE_MARGIN = 1.25;
 /** A rate that is as near as this to what it should be is left alone: what is lowered counts twice for a while. */
 const NEAR_ENOUGH = 0.1;
 
-/** Until its fourth grant a middle owner is lent half again what it has asked for. */
+/** Until its fourth grant a middle owner is lent half again what it asks for, and room for as long as two more round trips. */
 const NEWCOMER_GRANTS = 3;
 const NEWCOMER_MARGIN = 1.5;
+const NEWCOMER_MS = 400;
 
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
@@ -52,8 +53,6 @@ export interface MiddleAsk {
   readonly held: number;
   /** Grants in this epoch so far. */
   readonly grants: number;
-  /** Units asked for since the epoch began. */
-  readonly asked: number;
   readonly largestCost: number;
   readonly isShort: boolean;
   readonly demand: { readonly unitsPerSecond: number; readonly totalUnitsPerSecond: number };
@@ -66,17 +65,19 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
   const isNew = ask.grants < NEWCOMER_GRANTS;
   const isScarce = !isNew && isOverloaded(ask, total);
   const free = Math.max(0, capacity(limit) - lentToOthers.capacity);
-  const fair = share * capacity(limit) * LENT_PART * (isScarce ? SCARCE_ROOM_PART : 1);
   const least = Math.min(capacity(limit), Math.max(1, ask.largestCost));
-  const room = Math.min(free, Math.max(fair, least));
-  const wanted = isScarce ? level * share : Math.min(level, room - held);
-  const most = isNew ? Math.max(least, ask.asked * NEWCOMER_MARGIN) : Number.POSITIVE_INFINITY;
-  const aboveBrim = level - (free - Math.max(room, held));
-  const units = Math.max(0, Math.min(free - held, Math.max(Math.min(wanted, most), aboveBrim)));
+  const fair = share * capacity(limit) * LENT_PART * (isScarce ? SCARCE_ROOM_PART : 1);
+  const soon = isNew
+    ? (demand.unitsPerSecond * NEWCOMER_MARGIN * NEWCOMER_MS) / 1_000
+    : Number.POSITIVE_INFINITY;
+  const room = Math.min(free, Math.max(least, Math.min(fair, soon)));
+  const wanted = isScarce ? level * share : room - held;
+  const aboveBrim = level - (free - room);
+  const units = Math.max(0, Math.min(level, Math.max(wanted, aboveBrim)));
   return {
     units,
     unitsPerMs: lentRate(ask, share, isNew),
-    capacity: Math.max(room, Math.min(free, held + units)),
+    capacity: room,
     lifeMs: LIFE_MS,
     renewInMs: isNew ? 0 : isScarce ? SCARCE_RENEWAL_MS : CALM_RENEWAL_MS,
     isScarce,

@@ -325,6 +325,7 @@ export class Owners {
         limit: rule.limit!,
         shadow: isShadow,
         unitsPerSecond: this.leases.unitsPerSecond(counterId),
+        ...(rule.regional && { startCredit: rule.regional.startCredit }),
       }));
     const counters = [...asked(enforced, false), ...asked(shadow, true)];
     return { id, cost, counters, ...(isEstimate && { isEstimate }), ...(lease && { lease }) };

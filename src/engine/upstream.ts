@@ -113,14 +113,12 @@ export class Upstream {
   #credit: Advance;
   #owed = NOTHING;
   #returned = NOTHING;
-  #returnedSinceMs = Number.POSITIVE_INFINITY;
   #lent = 0;
   #share: number;
   #grants = 0;
   /** The newest grant that all that was lent on has fitted into. */
   #goneBy = 0;
   #meter: Meter;
-  #asked = 0;
   #askedSinceReport = 0;
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #largestCost = 1;
@@ -249,7 +247,6 @@ export class Upstream {
     if (nowMs - this.#askedAtMs > LEAVE_AFTER_MS) this.#meter = new Meter(nowMs);
     if (this.#reportDueMs === Number.POSITIVE_INFINITY) this.#reportDueMs = nowMs + FIRST_WORD_MS;
     this.#meter.arrive(units, nowMs);
-    this.#asked += units;
     this.#askedSinceReport += units;
     this.#askedAtMs = nowMs;
     this.#largestCost = Math.max(this.#largestCost, cost);
@@ -291,10 +288,8 @@ export class Upstream {
       held: isFinal ? held : held + lentOn(counter).capacity,
       owed: { ...this.#owed, units: owed },
       returned: this.#returned,
-      returnedMs: Math.max(0, nowMs - this.#returnedSinceMs) + this.#usualMs,
       lent: this.#lent,
       unitsPerSecond: isFinal ? 0 : this.#demand(counter, isFallen, nowMs),
-      asked: this.#asked,
       largestCost: this.#largestCost,
       isShort: this.#isShort,
       isFinal,
@@ -327,7 +322,6 @@ export class Upstream {
     const news = Math.max(0, owed - this.#owed.units);
     this.#owed = { units: this.#owed.units + news, heard: Math.max(this.#owed.heard, owed) };
     this.#advance = { ...this.#advance, units: unitsAt(this.#advance, nowMs) - news, atMs: nowMs };
-    if (returned >= this.#returned.units) this.#returnedSinceMs = Number.POSITIVE_INFINITY;
     this.#returned = { ...this.#returned, heard: Math.max(this.#returned.heard, returned) };
   }
 
@@ -377,9 +371,7 @@ export class Upstream {
     this.#epoch = epoch;
     this.#owed = { units: Math.max(0, this.#owed.units - this.#owed.heard), heard: 0 };
     this.#returned = NOTHING;
-    this.#returnedSinceMs = Number.POSITIVE_INFINITY;
     this.#lent = 0;
-    this.#asked = 0;
     this.#grants = 0;
     this.#goneBy = 0;
     this.#lease = { ...this.#lease, number: 0 };
@@ -392,7 +384,6 @@ export class Upstream {
     const over = level - Math.max(0, limit.burst - lentOn(counter).capacity);
     if (over > 0 && this.#mode === 'leased') {
       this.#returned = { ...this.#returned, units: this.#returned.units + over };
-      this.#returnedSinceMs = Math.min(this.#returnedSinceMs, clock.logicalMs);
     }
     refit(counter, limit, level, clock);
     counter.lent?.refitted(counter, clock);
@@ -411,7 +402,8 @@ export class Upstream {
 
   #demand(counter: Counter, isFallen: boolean, nowMs: number): number {
     const asked = this.#meter.unitsPerSecond(nowMs);
-    return this.#isShort && !isFallen ? Math.max(asked, counter.demand.totalUnitsPerSecond(nowMs)) : asked;
+    const isWished = this.#isShort || this.#grants < GRANTS_ON_CREDIT;
+    return isWished && !isFallen ? Math.max(asked, counter.demand.totalUnitsPerSecond(nowMs)) : asked;
   }
 
   /** What was asked for since the last report is all that counts now. */
