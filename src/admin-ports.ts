@@ -4,7 +4,9 @@
 import type { AdminPorts } from './admin/ports.ts';
 import type { OwnerCall, OwnerReply } from './engine/messages.ts';
 import { CONTROL_NAME, type Isolate, type IsolateBindings, METRICS_NAME, within } from './gateway/isolate.ts';
+import { stubOf } from './gateway/limiter.ts';
 import type { ControlApi } from './policy/control.ts';
+import { hintOf } from './policy/place.ts';
 
 export interface AdminBindings extends IsolateBindings {
   /** Opens the admin API; a secret. Without it there is none. */
@@ -13,6 +15,13 @@ export interface AdminBindings extends IsolateBindings {
 
 /** As long as any request waits for an owner. */
 const OWNER_MS_MAX = 1_000;
+
+/** One may be on the other side of the world, and have to be made first. */
+const REGIONAL_OWNER_MS_MAX = 3_000;
+
+interface OwnerStub {
+  call(call: OwnerCall): Promise<OwnerReply>;
+}
 
 export function adminPorts(isolate: Isolate, bindings: AdminBindings): AdminPorts {
   const { ADMIN_TOKEN, CONTROL, METRICS, OWNER } = bindings;
@@ -30,7 +39,8 @@ export function adminPorts(isolate: Isolate, bindings: AdminBindings): AdminPort
         namedKeys: snapshot.namedKeys,
         matcher: snapshot.matcher,
         match: (facts) => snapshot.matcher.match(facts, { table: snapshot.clamps, nowMs: Date.now() }),
-        decide: async (facts, cost, background) => limiter.decide(facts, snapshot, { cost }, background),
+        decide: async (facts, { cost, region }, background) =>
+          limiter.decide(facts, snapshot, { cost, region: () => region }, background),
         forget: (counterIds) => limiter.forget(counterIds),
       };
     },
@@ -40,8 +50,9 @@ export function adminPorts(isolate: Isolate, bindings: AdminBindings): AdminPort
     },
     forgetKey: (hash) => isolate.forgetKey(hash),
     callOwner: (owner, call) => {
-      const stub = OWNER.getByName(owner) as unknown as { call(call: OwnerCall): Promise<OwnerReply> };
-      return within(stub.call(call), OWNER_MS_MAX);
+      const hint = hintOf(owner);
+      const stub = stubOf<OwnerStub>(OWNER, { name: owner, ...(hint && { hint }) });
+      return within(stub.call(call), hint === undefined ? OWNER_MS_MAX : REGIONAL_OWNER_MS_MAX);
     },
     control: CONTROL && (CONTROL.getByName(CONTROL_NAME) as unknown as ControlApi),
     metrics:

@@ -12,6 +12,7 @@ import { type AdminBindings, adminPorts } from './admin-ports.ts';
 import { createGateway, type GatewayBindings } from './gateway/app.ts';
 import { Isolate } from './gateway/isolate.ts';
 import bundledRuleset from './generated/ruleset.json';
+import { REGION_UNKNOWN, type Region, regionOf } from './policy/region.ts';
 import type { Ruleset } from './policy/ruleset.ts';
 
 export { ControlPlane } from './objects/control-plane.ts';
@@ -25,10 +26,13 @@ interface WorkerBindings extends GatewayBindings, AdminBindings {
 
 let isolate: Isolate | undefined;
 
+/** Of the first request that came from outside. */
+let region: Region | undefined;
+
 /** The bindings do not change in the life of an isolate, so its first request makes it. */
 function isolateOf(bindings: object): Isolate {
   const own = bindings as WorkerBindings;
-  isolate ??= new Isolate(own, own.BUNDLED_RULES ?? (bundledRuleset as unknown as Ruleset));
+  isolate ??= new Isolate(own, own.BUNDLED_RULES ?? (bundledRuleset as unknown as Ruleset), region);
   return isolate;
 }
 
@@ -38,7 +42,12 @@ const gateway = createGateway({
   admin: adminApi<GatewayBindings>((bindings) => adminPorts(isolateOf(bindings), bindings as WorkerBindings)),
 });
 
-export default gateway satisfies ExportedHandler<WorkerBindings>;
+export default {
+  fetch(request, bindings, context) {
+    region ??= regionOf(request.cf);
+    return gateway.fetch(request, bindings, context);
+  },
+} satisfies ExportedHandler<WorkerBindings>;
 
 /** The check API for other Workers: `env.LIMITER.check({ domain, attributes, cost })`. */
 export class Limiter extends WorkerEntrypoint<WorkerBindings> {
@@ -51,7 +60,8 @@ export class Limiter extends WorkerEntrypoint<WorkerBindings> {
       const body = parse(checkBody, question, 'question');
       const domain = await ports.domain(body.domain ?? ports.ownDomain);
       if (domain === undefined) throw new TypeError(`no rules are known for the domain ${body.domain}`);
-      return await check(domain, body, { ports, background });
+      // Whoever calls from another Worker says where its own caller is.
+      return await check(domain, body, { ports, background, region: REGION_UNKNOWN });
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error;
       const { errors = [], message } = error.details;

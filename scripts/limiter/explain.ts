@@ -9,8 +9,15 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
 import { type OwnerPrice, type Price, priceOf } from '../../src/engine/price.ts';
 import { callerAttributes, namedKeysOf } from '../../src/policy/caller.ts';
-import { type Explanation, explain, type PolicyExplanation } from '../../src/policy/explain.ts';
+import {
+  type Counted,
+  type Explanation,
+  explain,
+  numbersOf,
+  type PolicyExplanation,
+} from '../../src/policy/explain.ts';
 import { type Facts, Matcher } from '../../src/policy/match.ts';
+import { isRegion, REGIONS, type Region } from '../../src/policy/region.ts';
 import { normalisePath } from '../../src/policy/route-pattern.ts';
 import type { Ruleset } from '../../src/policy/ruleset.ts';
 import { command, UsageError } from '../command.ts';
@@ -30,6 +37,7 @@ Examples:
 interface Options {
   readonly attr?: readonly string[];
   readonly cost?: number;
+  readonly region?: Region;
   readonly isolates: number;
   readonly blindIsolates: number;
   readonly json?: boolean;
@@ -62,6 +70,11 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
     .argument('<file>', 'a rule file (YAML or JSON)')
     .option('--attr <key=value>', 'an attribute of the request; may be repeated', collect)
     .option('--cost <n>', "what the request costs, in place of the file's costs", parseCount)
+    .option(
+      '--region <region>',
+      `where it comes from, for rules of regions: ${REGIONS.join(', ')} (default: the file's first)`,
+      parseRegion,
+    )
     .option('--isolates <n>', 'how many isolates the worst cases are for', parseIsolates, ISOLATES)
     .option(
       '--blind-isolates <n>',
@@ -79,7 +92,7 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
         return;
       }
       const facts = factsOf(rules.ruleset, pairsOf(options.attr ?? [], '--attr'));
-      const found = explain(new Matcher(rules.ruleset, { seed: 0 }), facts);
+      const found = explain(new Matcher(rules.ruleset, { seed: 0 }), facts, options.region);
       const explanation = withBounds({ ...found, cost: options.cost ?? found.cost }, rules.ruleset, options);
       console.log(options.json ? JSON.stringify(explanation, undefined, 2) : textOf(explanation, facts));
     });
@@ -90,6 +103,11 @@ function parseCount(text: string): number {
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(count))
     throw new InvalidArgumentError('wants a whole number from 0.');
   return count;
+}
+
+function parseRegion(text: string): Region {
+  if (!isRegion(text)) throw new InvalidArgumentError(`wants one of ${REGIONS.join(', ')}.`);
+  return text;
 }
 
 function parseIsolates(text: string): number {
@@ -145,12 +163,13 @@ function refuseUnknown(ruleset: Ruleset, names: readonly string[]): void {
 }
 
 function textOf(explanation: BoundedExplanation, facts: Facts): string {
-  const { domain, route, cost, estimate, unmatched, policies, price } = explanation;
+  const { domain, region, route, cost, estimate, unmatched, policies, price } = explanation;
+  const isRegional = policies.some(({ counted }) => counted?.inRegion !== undefined);
   const told = estimate?.header === undefined ? 'the Worker’s code says' : `${estimate.header} says`;
   const corrected = estimate && ` (an estimate: then what ${told}, else ${estimate.defaultCost})`;
   const attributes = Object.entries(facts.attributes).map(([key, value]) => `${key}=${value}`);
   return [
-    `domain ${domain}, cost ${cost}${corrected ?? ''}, route ${route ?? '(none matches)'}`,
+    `domain ${domain}, cost ${cost}${corrected ?? ''}, route ${route ?? '(none matches)'}${isRegional ? `, from ${region}` : ''}`,
     `caller ${attributes.join(' ')}`,
     ...(unmatched ? ['no rule matches: the request passes, and is counted as unmatched'] : []),
     ...policies.flatMap(policyLines),
@@ -180,16 +199,26 @@ function countedLines({ counted, rule }: PolicyExplanation): readonly string[] {
   if (counted === undefined) return ['  counts nothing: unlimited'];
   const pairs = counted.pairs.map(([attribute, value]) => `${attribute}=${value}`).join(', ');
   const isLocal = rule.scope === 'local';
-  const shared = counted.owner.shared ? ' (shared: clients can invent such values)' : '';
-  const holder = isLocal ? "each isolate's own memory" : `owner ${counted.owner.name}${shared}`;
   const unanswered =
     rule.failureMode === 'open' ? 'a local share decides (open)' : 'denied with 503 (closed)';
   return [
     `  counts per: ${pairs === '' ? '(one counter for all)' : pairs}`,
-    `  counter: ${counted.counterId}`,
-    `  held by: ${holder}`,
+    ...(isLocal
+      ? [`  counter: ${counted.counterId}`, "  held by: each isolate's own memory"]
+      : holderLines(counted)),
     ...(isLocal ? [] : [`  without an answer: ${unanswered}`]),
   ];
+}
+
+function holderLines(counted: Counted): readonly string[] {
+  const { inRegion } = counted;
+  const { counterId, owner } = inRegion ?? counted;
+  const shared = owner.shared ? ' (shared: clients can invent such values)' : '';
+  const lines = [`  counter: ${counterId}`, `  held by: owner ${owner.name}${shared}`];
+  if (inRegion === undefined) return lines;
+  return inRegion.isSplit
+    ? [...lines, `  with the part of ${inRegion.region} for itself: ${numbersOf(inRegion.limit)}`]
+    : [...lines, `  which borrows from: owner ${counted.owner.name}, counter ${counted.counterId}`];
 }
 
 function boundLines({ bound }: BoundedPolicy): readonly string[] {

@@ -5,6 +5,7 @@
  * not there at all.
  */
 import { type Context, Hono } from 'hono';
+import { regionOf } from '../policy/region.ts';
 import { logEvent } from '../telemetry/log.ts';
 import type { Endpoint } from './call.ts';
 import { ENDPOINTS } from './endpoints.ts';
@@ -64,6 +65,7 @@ async function answer<Bindings extends object>(
       background: (work) => context.executionCtx.waitUntil(work),
       body: schema && parse(schema, input, 'body'),
       query: query && parse(query, queryOf(request), 'query'),
+      region: regionOf(request.cf),
       parameters: context.req.param() as Record<string, string>,
       author: parse(
         authorSchema,

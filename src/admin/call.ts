@@ -4,6 +4,7 @@
 import type * as z from 'zod';
 import type { Background } from '../engine/ports.ts';
 import type { ControlApi } from '../policy/control.ts';
+import type { Region } from '../policy/region.ts';
 import type { AdminDomain, AdminPorts } from './ports.ts';
 import { notFound, ProblemError } from './problems.ts';
 import { domainName, versionNumber } from './schemas.ts';
@@ -16,6 +17,8 @@ export interface Call {
   readonly query: unknown;
   readonly parameters: Readonly<Record<string, string>>;
   readonly author: string;
+  /** Where the call comes from. */
+  readonly region: Region;
 }
 
 export interface Answer {

@@ -11,19 +11,22 @@ import { answered } from '../engine/reports.ts';
 import { type PolicyReport, refusedByClamp, type Verdict, verdictOf } from '../engine/verdict.ts';
 import type { Winner } from '../policy/counter.ts';
 import type { Facts } from '../policy/match.ts';
+import { matchIn, servedRegion } from '../policy/place.ts';
+import type { Region } from '../policy/region.ts';
 import type { Rule } from '../policy/ruleset.ts';
 import { resolve } from './facts.ts';
-import type { AdminDecision, AdminDomain, AdminPorts } from './ports.ts';
+import type { AdminDecision, AdminDomain, AdminPorts, AdminQuestion } from './ports.ts';
 import type { CheckAnswer, CheckBody } from './schemas.ts';
 
 export async function check(
   domain: AdminDomain,
-  { attributes, cost, peek = false }: Pick<CheckBody, 'attributes' | 'cost' | 'peek'>,
+  { attributes, cost, peek = false, region }: Omit<CheckBody, 'domain'>,
   surroundings: Surroundings,
 ): Promise<CheckAnswer> {
   const { facts, ignored } = await resolve(domain, attributes, surroundings);
-  if (peek) return answerOf(await foresee(domain, facts, cost, surroundings.ports), ignored);
-  const decided = await domain.decide(facts, cost, surroundings.background);
+  const question = { cost, region: region ?? surroundings.region };
+  if (peek) return answerOf(await foresee(domain, facts, question, surroundings.ports), ignored);
+  const decided = await domain.decide(facts, question, surroundings.background);
   decided.verdict.stay?.settle(decided.cost);
   decided.verdict.stay?.end();
   return answerOf(decided, ignored);
@@ -32,6 +35,8 @@ export async function check(
 interface Surroundings {
   readonly ports: AdminPorts;
   readonly background: Background;
+  /** Where a request comes from that does not say. */
+  readonly region: Region;
 }
 
 /**
@@ -41,10 +46,10 @@ interface Surroundings {
 async function foresee(
   domain: AdminDomain,
   facts: Facts,
-  wanted: number | undefined,
+  { cost: wanted, region }: AdminQuestion,
   ports: AdminPorts,
 ): Promise<AdminDecision> {
-  const match = domain.match(facts);
+  const match = matchIn(domain.match(facts), servedRegion(domain.ruleset, region));
   const cost = wanted ?? match.cost;
   const { clamped, enforced } = match;
   if (clamped?.clamp.action === 'deny') {

@@ -3,6 +3,7 @@ import { parseAddress } from '../policy/address.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import type { ControlApi, StoredClamp } from '../policy/control.ts';
 import type { Pairs } from '../policy/counter.ts';
+import { regionalOwners } from '../policy/place.ts';
 import { invalidAttribute, isAttribute, KEY_ATTRIBUTES, keyHashOf } from './facts.ts';
 import type { AdminDomain } from './ports.ts';
 import { notFound, ProblemError } from './problems.ts';
@@ -20,6 +21,7 @@ interface Change {
 export async function setClamp(domain: AdminDomain, body: ClampBody, { control, author, nowMs }: Change) {
   const { action, rpm, forSeconds } = body;
   const pairs = pairsOf(domain, body.attributes);
+  const owner = domain.matcher.ownerOf(pairs);
   const limit: Clamp['limit'] =
     rpm === undefined
       ? undefined
@@ -30,7 +32,8 @@ export async function setClamp(domain: AdminDomain, body: ClampBody, { control, 
     action,
     ...(limit && { limit }),
     untilMs: nowMs + forSeconds * 1_000,
-    owner: domain.matcher.ownerOf(pairs).name,
+    owner: owner.name,
+    regionalOwners: regionalOwners(domain.ruleset, owner),
     author,
     atMs: nowMs,
   });
@@ -68,7 +71,7 @@ export async function liftClamp(
   return { clamp: made.clamp, said: { lifted: shown({ ...stored, clamp }), ...told(made.untold) } };
 }
 
-export function shown({ clamp, author, atMs }: Omit<StoredClamp, 'owner'>) {
+export function shown({ clamp, author, atMs }: Pick<StoredClamp, 'clamp' | 'author' | 'atMs'>) {
   const { domain, pairs, action, limit, untilMs } = clamp;
   return {
     domain,

@@ -1,10 +1,11 @@
 /**
- * A caller's counters as their owners hold them: to be looked at, and to be set back to full.
+ * A caller's counters as their owners hold them, of the whole and in every region: to be looked at, and to be set back to full.
  */
 import { wholeSeconds } from '../engine/level.ts';
 import { type CounterReport, MESSAGE_FORMAT, type OwnerCall } from '../engine/messages.ts';
 import type { Background } from '../engine/ports.ts';
 import type { Winner } from '../policy/counter.ts';
+import { placesOf, regionsOf } from '../policy/place.ts';
 import { ruleLabel } from '../policy/rule-label.ts';
 import { resolve } from './facts.ts';
 import type { AdminDomain, AdminPorts } from './ports.ts';
@@ -63,7 +64,8 @@ async function countersOf(
 ): Promise<Found> {
   const { facts, ignored } = await resolve(domain, attributes, surroundings);
   const { enforced, shadow, clamped } = domain.match(facts);
-  const winners = [...enforced, ...shadow];
+  const regions = regionsOf(domain.ruleset);
+  const winners = [...enforced, ...shadow].flatMap((winner) => placesOf(winner, regions));
   return {
     owned: winners.filter(({ rule }) => rule.scope !== 'local'),
     local: winners.filter(({ rule }) => rule.scope === 'local'),
@@ -109,6 +111,8 @@ function describe({ rule, counterId, owner, pairs }: Winner, report: CounterRepo
     caller: Object.fromEntries(pairs),
     counter: counterId,
     owner: owner.name,
+    /** `null` for what is counted wherever it was first asked for. */
+    region: owner.hint ?? null,
     algorithm: limit.algorithm,
     limit: limit.quota,
     windowSeconds: limit.windowMs / 1_000,

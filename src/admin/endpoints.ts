@@ -48,10 +48,11 @@ export const ENDPOINTS: readonly Endpoint[] = [
     body: schemas.explainBody,
     status: 200,
     async handle(call) {
-      const { domain: name, attributes, cost } = call.body as z.output<typeof schemas.explainBody>;
+      const { region = call.region, ...body } = call.body as z.output<typeof schemas.explainBody>;
+      const { domain: name, attributes, cost } = body;
       const domain = await domainOf(call, name);
       const { facts, ignored } = await resolve(domain, attributes, call);
-      const found = explain(domain.matcher, facts);
+      const found = explain(domain.matcher, facts, region);
       const largestCost = Math.max(1, cost ?? found.cost, ...domain.ruleset.costs.map((each) => each.cost));
       const policies = found.policies.map((policy) => ({
         ...policy,

@@ -8,16 +8,24 @@ import type { Caller, KnownKeys } from '../policy/caller.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import type { ControlApi } from '../policy/control.ts';
 import type { Facts, Match, Matcher } from '../policy/match.ts';
+import type { Region } from '../policy/region.ts';
 
 /** A domain as this isolate has it. */
 export interface AdminDomain extends KnownKeys {
   readonly matcher: Matcher;
-  /** What applies to a request, clamps included. */
+  /** What applies to a request, clamps included, and wherever it is counted. */
   match(facts: Facts): Match;
-  /** As the gateway would decide it; `cost` in place of the ruleset's. */
-  decide(facts: Facts, cost: number | undefined, background: Background): Promise<AdminDecision>;
+  /** As the gateway would decide it. */
+  decide(facts: Facts, options: AdminQuestion, background: Background): Promise<AdminDecision>;
   /** These counters were set back. */
   forget(counterIds: readonly string[]): void;
+}
+
+export interface AdminQuestion {
+  /** In place of the ruleset's. */
+  readonly cost: number | undefined;
+  /** Where the request comes from. */
+  readonly region: Region;
 }
 
 export interface AdminDecision {

@@ -2,6 +2,7 @@
  * The shapes of what the admin API takes and answers: requests are checked against them, and the OpenAPI document is made of them.
  */
 import * as z from 'zod';
+import { REGIONS } from '../policy/region.ts';
 import { COST_MAX, isMap } from '../policy/schema.ts';
 
 /** Attributes as a request has them; far more than rules ever ask about. */
@@ -35,11 +36,17 @@ const cost = z
   .max(COST_MAX)
   .meta({ description: 'Whole units, in place of the costs of the rules.' });
 
+const region = z.enum(REGIONS).meta({
+  description:
+    'Where the request comes from, for rules with `scope: regional`. Without it: where the call comes from.',
+});
+
 export const checkBody = z
   .strictObject({
     domain: domainName.optional(),
     attributes,
     cost: cost.optional(),
+    region: region.optional(),
     peek: z.boolean().optional().meta({ description: 'Say what would be decided, and charge nothing.' }),
   })
   .meta({ id: 'Check' });
@@ -49,7 +56,12 @@ export const callerBody = z
   .meta({ id: 'Caller' });
 
 export const explainBody = z
-  .strictObject({ domain: domainName.optional(), attributes, cost: cost.optional() })
+  .strictObject({
+    domain: domainName.optional(),
+    attributes,
+    cost: cost.optional(),
+    region: region.optional(),
+  })
   .meta({ id: 'Explain' });
 
 export const publishBody = z

@@ -2,6 +2,8 @@
  * The gateway: reserved paths, then the limits, then the origin.
  */
 import { Hono } from 'hono';
+import { servedRegion } from '../policy/place.ts';
+import { regionOf } from '../policy/region.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { forward, type OriginBindings } from './forward.ts';
 import {
@@ -68,7 +70,7 @@ function createApp({ services, admin, ...options }: GatewayOptions): Hono<Gatewa
     await next();
     services?.(context.env).attend((work) => context.executionCtx.waitUntil(work));
   });
-  app.get('/_limiter/health', (context) => health(() => rules(context.env)));
+  app.get('/_limiter/health', (context) => health(context.req.raw, () => rules(context.env)));
   if (admin !== undefined) app.route('/_limiter', admin);
   app.all('/_limiter/*', () => notFound());
   const limit = rateLimit<GatewayEnv>({
@@ -87,16 +89,21 @@ function createApp({ services, admin, ...options }: GatewayOptions): Hono<Gatewa
   return app;
 }
 
-/** Answered here whatever is broken: a health check that the origin answers would say nothing about the limiter. */
-function health(rules: () => Snapshot): Response {
+/**
+ * Answered here whatever is broken: a health check that the origin answers would say nothing about the limiter. `region` is the one that
+ * whoever asks is counted in.
+ */
+function health({ cf }: Request, rules: () => Snapshot): Response {
+  const from = regionOf(cf);
   try {
-    const { version, source } = rules();
+    const { version, source, ruleset } = rules();
+    const region = servedRegion(ruleset, from);
     const { activation } = version;
-    return Response.json({ status: 'ok', activation, rulesSource: source, region: 'local' });
+    return Response.json({ status: 'ok', activation, rulesSource: source, region });
   } catch (error) {
     logEvent({ event: 'limiter_fault', reason: String(error) });
     return Response.json(
-      { status: 'broken', activation: null, rulesSource: null, region: 'local' },
+      { status: 'broken', activation: null, rulesSource: null, region: from },
       { status: 503 },
     );
   }

@@ -10,6 +10,7 @@ import { BoundedMap } from '../engine/bounded-map.ts';
 import type { Background } from '../engine/ports.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import { readEntry } from '../policy/directory.ts';
+import { REGION_UNKNOWN, type Region } from '../policy/region.ts';
 import { RULESET_FORMAT, type Ruleset } from '../policy/ruleset.ts';
 import { pointsOf } from '../telemetry/analytics.ts';
 import type { MetricsBatch } from '../telemetry/batch.ts';
@@ -19,7 +20,7 @@ import { Beat } from './beat.ts';
 import { Domain } from './domain.ts';
 import { type LookUp, sha256 } from './identify.ts';
 import { KeyDirectory } from './key-directory.ts';
-import { type Limiter, platformTimer } from './limiter.ts';
+import { type Limiter, platformTimer, stubOf } from './limiter.ts';
 import type { LimiterBindings } from './limiter-env.ts';
 import type { LimiterServices } from './rate-limit.ts';
 import { Recorder } from './recorder.ts';
@@ -87,9 +88,10 @@ export class Isolate implements LimiterServices {
   #analysed = 0;
   #isHubFailing = false;
 
-  constructor(bindings: IsolateBindings, bundled: Ruleset) {
+  /** `region` is that of the first request: an isolate stays where it is. */
+  constructor(bindings: IsolateBindings, bundled: Ruleset, region: Region = REGION_UNKNOWN) {
     this.#bindings = bindings;
-    this.metrics = new Metrics({ isolate: crypto.randomUUID(), region: 'local' });
+    this.metrics = new Metrics({ isolate: crypto.randomUUID(), region });
     const { RECORDER, CONTROL, KEYS } = bindings;
     this.#recorder =
       RECORDER &&
@@ -174,7 +176,9 @@ export class Isolate implements LimiterServices {
     const { OWNER, RULES, CONTROL, OWNER_SEED = '' } = this.#bindings;
     const stores = [
       ...(RULES === undefined ? [] : [kvStore(RULES, KV_CACHE_SECONDS)]),
-      ...(CONTROL === undefined ? [] : [controlStore(() => stubOf<ControlStub>(CONTROL, CONTROL_NAME))]),
+      ...(CONTROL === undefined
+        ? []
+        : [controlStore(() => stubOf<ControlStub>(CONTROL, { name: CONTROL_NAME }))]),
     ];
     return new Domain({
       owners: OWNER,
@@ -193,7 +197,8 @@ export class Isolate implements LimiterServices {
   #newDirectory(intervalMs: number): KeyDirectory {
     const { KEYS, CONTROL } = this.#bindings;
     const nearby = KEYS && ((hash: string) => KEYS.get(hash, { cacheTtl: KV_CACHE_SECONDS }));
-    const central = CONTROL && ((hash: string) => stubOf<ControlStub>(CONTROL, CONTROL_NAME).key(hash));
+    const central =
+      CONTROL && ((hash: string) => stubOf<ControlStub>(CONTROL, { name: CONTROL_NAME }).key(hash));
     const fetch = async (hash: string) => {
       if (nearby === undefined) return readEntry(await central?.(hash));
       // The control plane knows what KV cannot say.
@@ -234,7 +239,8 @@ export class Isolate implements LimiterServices {
     const { METRICS } = this.#bindings;
     try {
       const reported =
-        METRICS && (await within(stubOf<HubStub>(METRICS, METRICS_NAME).report(batch), REPORT_MS_MAX));
+        METRICS &&
+        (await within(stubOf<HubStub>(METRICS, { name: METRICS_NAME }).report(batch), REPORT_MS_MAX));
       this.metrics.acknowledged(reported?.acknowledged ?? batch.number);
       if (this.#isHubFailing) logEvent({ event: 'metrics_hub_recovered' });
       this.#isHubFailing = false;
@@ -266,11 +272,6 @@ export class Isolate implements LimiterServices {
     this.metrics.gauge('open_breakers', {}, silent);
     this.metrics.gauge('all_owners_unreachable', {}, Number(domains.some((domain) => domain.isCutOff)));
   }
-}
-
-/** The stub of the object of this name. A stub that has failed may be broken for good, so each call has its own. */
-function stubOf<Stub>(namespace: DurableObjectNamespace, name: string): Stub {
-  return namespace.getByName(name) as unknown as Stub;
 }
 
 export async function within<Value>(promise: Promise<Value>, limitMs: number): Promise<Value> {

@@ -9,6 +9,8 @@ import { RETRY_SPREAD_SECONDS, spreadRetry } from '../engine/spread.ts';
 import type { Verdict } from '../engine/verdict.ts';
 import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { Facts, Match } from '../policy/match.ts';
+import { matchIn, servedRegion } from '../policy/place.ts';
+import { REGION_UNKNOWN, type Region } from '../policy/region.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { preflightMatch } from './preflight.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -39,6 +41,14 @@ interface OwnerStub {
   call(call: OwnerCall): Promise<OwnerReply>;
 }
 
+/** A stub that has failed may be broken for good, so each call has its own. The hint counts for the call that makes the object. */
+export function stubOf<Stub>(
+  objects: DurableObjectNamespace,
+  { name, hint }: Omit<OwnerRef, 'shared'>,
+): Stub {
+  return objects.getByName(name, hint && { locationHint: hint }) as unknown as Stub;
+}
+
 export interface Decided {
   readonly verdict: Verdict;
   readonly match: Match;
@@ -51,6 +61,8 @@ export interface DecideOptions {
   readonly cost?: number | undefined;
   /** A browser's preflight is nobody's request: only the flood tier counts it. */
   readonly isPreflight?: boolean;
+  /** Where the request comes from; asked for only where a rule is counted by regions. */
+  readonly region?: (() => Region) | undefined;
 }
 
 export interface LimiterOptions {
@@ -88,7 +100,8 @@ export class Limiter {
     const clampsNow = clamps.isEmpty ? undefined : { table: clamps, nowMs: Date.now() };
     const found = snapshot.matcher.match(facts, clampsNow);
     const { isPreflight = false } = options;
-    const match = isPreflight ? preflightMatch(found, facts, snapshot.preflights) : found;
+    const applied = isPreflight ? preflightMatch(found, facts, snapshot.preflights) : found;
+    const match = snapshot.isRegional ? placed(applied, snapshot, options) : applied;
     const cost = options.cost ?? match.cost;
     const { version, largestCost, ruleset } = snapshot;
     const { enforced, shadow, clamped } = match;
@@ -109,6 +122,10 @@ export class Limiter {
   }
 }
 
+function placed(match: Match, { ruleset }: Snapshot, { region }: DecideOptions): Match {
+  return matchIn(match, servedRegion(ruleset, region?.() ?? REGION_UNKNOWN));
+}
+
 function withRetrySpread(decided: Decided): Decided {
   const seconds = Math.floor(Math.random() * (RETRY_SPREAD_SECONDS + 1));
   return { ...decided, verdict: spreadRetry(decided.verdict, decided.match.enforced, seconds) };
@@ -119,9 +136,7 @@ function workerPorts(owners: DurableObjectNamespace, observer: LimiterObserver |
     nowMs: () => Date.now(),
     random: () => Math.random(),
     timer: platformTimer,
-    // A stub that has failed may be broken for good, so each call has its own.
-    callOwner: (owner: OwnerRef, call: OwnerCall) =>
-      (owners.getByName(owner.name) as unknown as OwnerStub).call(call),
+    callOwner: (owner: OwnerRef, call: OwnerCall) => stubOf<OwnerStub>(owners, owner).call(call),
     count: (event, amount = 1) => {
       observer?.count(event, amount);
       if (LOGGED.has(event)) logEvent({ event, amount });

@@ -25,6 +25,8 @@ export interface Snapshot {
   readonly activatedAtMs: number;
   /** What operators have decided about single callers. It outlives the ruleset, and changes while the snapshot does not. */
   readonly clamps: ClampTable;
+  /** Whether a rule is counted by regions, so that it matters where a request comes from. */
+  readonly isRegional: boolean;
   /** The largest cost that the ruleset gives any request, in units. */
   readonly largestCost: number;
   /** Whether a request for this path (as it stands in a URL) may go on when the limiter itself is broken. */
@@ -72,6 +74,7 @@ function snapshotOf(
     source,
     activatedAtMs,
     clamps,
+    isRegional: ruleset.rules.some(({ regional }) => regional !== undefined),
     largestCost: Math.max(1, ...ruleset.costs.map(({ cost }) => cost)),
     isOpen: (path) => !closedRoutes.includes(undefined) && table.matching(normalisePath(path)).length === 0,
   };

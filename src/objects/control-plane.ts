@@ -170,14 +170,17 @@ export class ControlPlane extends DurableObject implements ControlApi {
 
   /** Sets a clamp, or lifts one (`none`). Answers what has not been told yet, or that there are too many. */
   async clamp(wanted: NewClamp): Promise<Clamped> {
-    const { domain, author, atMs, action, owner } = wanted;
+    const { domain, pairs, author, atMs, action, owner } = wanted;
     this.#clamps.sweep(atMs);
     const others = this.#clamps.list(domain, atMs).length;
     if (action !== 'none' && others >= CLAMPS_MAX) return 'too_many';
+    // Whoever was told of an earlier one has to hear of this too, whatever the rules say of regions by now.
+    const earlier = this.#clamps.find(domain, pairs, atMs)?.regionalOwners ?? [];
+    const regionalOwners = [...new Set([...(wanted.regionalOwners ?? []), ...earlier])];
     const clamp = this.#change(domain, () => {
-      const made = this.#clamps.put(wanted);
+      const made = this.#clamps.put({ ...wanted, regionalOwners });
       this.#audit.add({ author, atMs }, action === 'none' ? 'unclamp' : 'clamp', { ...made });
-      this.#outbox.add(Telling.word(owner, made));
+      for (const each of [owner, ...regionalOwners]) this.#outbox.add(Telling.word(each, made));
       return made;
     });
     logEvent({

@@ -93,11 +93,15 @@ export interface NewClamp extends AuthoredChange {
   readonly untilMs: number;
   /** The owner of the caller's counters. */
   readonly owner: string;
+  /** Those of its counters in regions. */
+  readonly regionalOwners?: readonly string[];
 }
 
 export interface StoredClamp extends AuthoredChange {
   readonly clamp: Clamp;
   readonly owner: string;
+  /** All that have been told of it, or of one before it about the same caller. */
+  readonly regionalOwners: readonly string[];
 }
 
 /** `untold`: why an owner or KV does not know of it yet; they are told again. */

@@ -10,8 +10,9 @@ import { fillNetwork, parseNetwork } from './address.ts';
 import { rulePrefix } from './counter.ts';
 import { haveSameEntries, shortKey, titleWithoutKeys } from './diff-settings.ts';
 import { type Facts, Matcher } from './match.ts';
+import { REGIONS } from './region.ts';
 import { compareRoutes, mustParse } from './route-pattern.ts';
-import type { Rule, RuleNode, Ruleset } from './ruleset.ts';
+import type { Regional, Rule, RuleNode, Ruleset } from './ruleset.ts';
 
 export interface Probing {
   /** In the order of the probes. */
@@ -111,11 +112,17 @@ function probesOf(before: Ruleset, after: Ruleset): readonly Probe[] {
 
 /** Equal for rules that decide alike. */
 function fingerprint(rule: Rule): string {
-  return JSON.stringify([rulePrefix('', rule), rule.unlimited, rule.scope, numbersOf(rule.limit), rule.per]);
+  const { unlimited, scope, regional, limit, per } = rule;
+  return JSON.stringify([rulePrefix('', rule), unlimited, scope, sharesOf(regional), numbersOf(limit), per]);
 }
 
 function numbersOf(limit: Limit | undefined): readonly unknown[] | undefined {
   return limit && [limit.algorithm, limit.quota, limit.windowMs, limit.burst, limit.maxDelayMs];
+}
+
+/** How a limit is spread over regions; equal whatever the order of the file. */
+function sharesOf(regional: Regional | undefined): readonly unknown[] | undefined {
+  return regional && REGIONS.map((region) => regional.weights?.[region] ?? null);
 }
 
 function changedKeys(before: Ruleset, after: Ruleset): readonly string[] {
@@ -278,7 +285,9 @@ function effectOf(before: Rule | undefined, after: Rule | undefined): Effect {
   const [was, is] = [before, after].map((rule) => rule !== undefined && !rule.shadow && !rule.unlimited);
   if (was !== is) return is ? 'tighter' : 'looser';
   if (before?.limit === undefined || after?.limit === undefined) return 'other';
-  const isSameCounting = before.scope === after.scope && before.per.join() === after.per.join();
+  const shares = [before, after].map(({ regional }) => JSON.stringify(sharesOf(regional)));
+  const isSameCounting =
+    before.scope === after.scope && before.per.join() === after.per.join() && shares[0] === shares[1];
   return isSameCounting ? compareNumbers(before.limit, after.limit) : 'other';
 }
 

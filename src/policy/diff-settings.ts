@@ -2,6 +2,7 @@
  * What differs between two rulesets outside of their rules: settings, under the names that a rule file gives them, and the key directory.
  */
 import { titleOf } from './explain.ts';
+import { regionsOf } from './place.ts';
 import type { AttributeSource, CostRule, Identity, KeyLocation, Rule, Ruleset } from './ruleset.ts';
 
 /** Without `before` it is new; without `after` it is gone. */
@@ -83,6 +84,7 @@ function settingsOf(ruleset: Ruleset): ReadonlyMap<string, Setting> {
   const settings = [
     single('headers', ruleset.headers),
     single('deadline', `${ruleset.deadlineMs}ms`),
+    single('regions', regionsOf(ruleset).toSorted().join(', ')),
     single('identity.api_key', identity.apiKey.map(placeText).join(', ')),
     single('identity.unknown_keys', identity.unknownKeys),
     single('identity.trusted_hops', String(identity.trustedHops)),

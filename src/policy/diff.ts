@@ -14,7 +14,8 @@ import {
   type SettingChange,
   titleWithoutKeys,
 } from './diff-settings.ts';
-import type { Rule, Ruleset } from './ruleset.ts';
+import { REGIONS } from './region.ts';
+import type { Regional, Rule, Ruleset } from './ruleset.ts';
 
 export type { Affected, Decider, Effect, PolicyChange } from './diff-affected.ts';
 export type { KeyChange, KeyChanges, SettingChange } from './diff-settings.ts';
@@ -137,7 +138,7 @@ function changeOf(before: Rule, after: Rule): RuleChange {
 }
 
 function fieldsOf(rule: Rule): Readonly<Record<string, FieldChange['before'] | undefined>> {
-  const { limit, unlimited, per, scope, consistency, failureMode, blindShare } = rule;
+  const { limit, unlimited, per, scope, regional, consistency, failureMode, blindShare } = rule;
   return {
     unlimited,
     algorithm: limit?.algorithm,
@@ -147,8 +148,19 @@ function fieldsOf(rule: Rule): Readonly<Record<string, FieldChange['before'] | u
     maxDelayMs: limit?.maxDelayMs,
     per: per.join(', '),
     scope,
+    startCredit: regional?.weights === undefined ? regional?.startCredit : undefined,
+    regionWeights: regional && weightsText(regional.weights),
     consistency,
     failureMode,
     blindShare,
   };
+}
+
+/** In one order, whatever that of the file. */
+function weightsText(weights: Regional['weights']): string {
+  const shares = REGIONS.flatMap((region) => {
+    const weight = weights?.[region];
+    return weight === undefined ? [] : [`${region} ${weight}`];
+  });
+  return shares.length === 0 ? 'none' : shares.join(', ');
 }

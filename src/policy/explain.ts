@@ -4,14 +4,18 @@
  *
  * Plain data for a command or an API to print. It asks the same matcher that decides requests, so it cannot tell another story.
  */
-import { countsSlots } from '../core/decision.ts';
-import type { OwnerRef, Pairs } from './counter.ts';
+import { countsSlots, type Limit } from '../core/decision.ts';
+import type { OwnerRef, Pairs, Winner } from './counter.ts';
 import type { Contest, Facts, Matcher } from './match.ts';
+import { placedIn, regionsOf, servedRegion } from './place.ts';
+import type { Region } from './region.ts';
 import type { Estimate, Rule, RuleNode } from './ruleset.ts';
 import { type Placed, type Reason, reasonOver } from './specificity.ts';
 
 export interface Explanation {
   readonly domain: string;
+  /** The region that the request is counted in, where a rule asks. */
+  readonly region: Region;
   readonly route: string | undefined;
   readonly cost: number;
   /** Where the cost is an estimate: how to learn better. */
@@ -44,15 +48,30 @@ export interface Counted {
   readonly pairs: Pairs;
   readonly counterId: string;
   readonly owner: OwnerRef;
+  /** Where the rule is counted by regions: what a request of the region is counted on there. */
+  readonly inRegion?: CountedInRegion;
 }
 
-export function explain(matcher: Matcher, facts: Facts): Explanation {
+export interface CountedInRegion {
+  /** Of a limit that is split, the region whose part it is. */
+  readonly region: Region;
+  readonly counterId: string;
+  readonly owner: OwnerRef;
+  /** The part of the region, of a limit that is split; else the whole, which the regions borrow from. */
+  readonly limit: Limit;
+  readonly isSplit: boolean;
+}
+
+/** `from` is where the request comes from; where it is not said, the first region of the file. */
+export function explain(matcher: Matcher, facts: Facts, from?: Region): Explanation {
   const { cost, estimate, route, unmatched } = matcher.match(facts);
-  const policies = matcher.contests(facts).map(explainContest);
-  return { domain: matcher.ruleset.domain, route, cost, estimate, unmatched, policies };
+  const { ruleset } = matcher;
+  const region = from === undefined ? regionsOf(ruleset)[0]! : servedRegion(ruleset, from);
+  const policies = matcher.contests(facts).map((contest) => explainContest(contest, region));
+  return { domain: ruleset.domain, region, route, cost, estimate, unmatched, policies };
 }
 
-function explainContest({ winner, beaten, counted }: Contest): PolicyExplanation {
+function explainContest({ winner, beaten, counted }: Contest, region: Region): PolicyExplanation {
   const { rule, index } = winner;
   return {
     policy: rule.policy,
@@ -61,11 +80,23 @@ function explainContest({ winner, beaten, counted }: Contest): PolicyExplanation
     ruleIndex: index,
     title: titleOf(rule),
     beaten: beaten.map((loser) => explainBeaten(winner, loser)),
-    counted:
-      counted === undefined
-        ? undefined
-        : { pairs: counted.pairs, counterId: counted.counterId, owner: counted.owner },
+    counted: counted && countedIn(counted, region),
   };
+}
+
+function countedIn(winner: Winner, region: Region): Counted {
+  const { rule, pairs, counterId, owner } = winner;
+  const counted = { pairs, counterId, owner };
+  if (rule.regional === undefined) return counted;
+  const placed = placedIn(winner, region);
+  const inRegion: CountedInRegion = {
+    region: placed.owner.hint!,
+    counterId: placed.counterId,
+    owner: placed.owner,
+    limit: placed.rule.limit!,
+    isSplit: rule.regional.weights !== undefined,
+  };
+  return { ...counted, inRegion };
 }
 
 function explainBeaten(winner: Placed, loser: Placed): Beaten {
@@ -74,14 +105,15 @@ function explainBeaten(winner: Placed, loser: Placed): Beaten {
 
 /** `tier=free > route=/v1/search: 30 per 1m, burst 10`. */
 export function titleOf(rule: Rule): string {
-  return `${rule.path.map(nodeTitle).join(' > ')}: ${numbersOf(rule)}`;
+  return `${rule.path.map(nodeTitle).join(' > ')}: ${numbersOf(rule.limit)}`;
 }
 
 function nodeTitle(node: RuleNode): string {
   return node.match === 'any' ? node.key : `${node.key}=${node.value}`;
 }
 
-function numbersOf({ limit }: Rule): string {
+/** `30 per 1m, burst 10`. */
+export function numbersOf(limit: Limit | undefined): string {
   if (limit === undefined) return 'unlimited';
   if (countsSlots(limit)) return `${limit.quota} at once, slots of ${windowTitle(limit.windowMs)}`;
   const burst = limit.burst === limit.quota ? '' : `, burst ${limit.burst}`;

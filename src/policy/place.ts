@@ -47,6 +47,7 @@ const PLACED = new RegExp(`^(?:region|part)/(${REGIONS.join('|')})/`);
 /** A match as it is counted in a region: each winner of a `scope: regional` rule is moved there. */
 export function matchIn(match: Match, region: Region): Match {
   const { enforced, shadow } = match;
+  const isRegional = ({ rule }: Winner) => rule.regional !== undefined;
   if (!enforced.some(isRegional) && !shadow.some(isRegional)) return match;
   const place = (winner: Winner) => placedIn(winner, region);
   return { ...match, enforced: enforced.map(place), shadow: shadow.map(place) };
@@ -79,6 +80,11 @@ export function regionalOwners(ruleset: Ruleset, { name }: OwnerRef): readonly s
   return [...new Set(prefixes)].map((prefix) => prefix + name);
 }
 
+/** The region that a request from this one is counted in. */
+export function servedRegion(ruleset: Pick<Ruleset, 'regions'>, region: Region): Region {
+  return nearestOf(region, regionsOf(ruleset));
+}
+
 /** The regions that a ruleset is served in. */
 export function regionsOf({ regions }: Pick<Ruleset, 'regions'>): readonly Region[] {
   return regions ?? REGIONS;
@@ -88,10 +94,6 @@ export function regionsOf({ regions }: Pick<Ruleset, 'regions'>): readonly Regio
 export function shareOf(limit: Limit, weight: number): Limit {
   const share = (units: number) => Math.floor(units * weight + ROUNDING);
   return { ...limit, quota: share(limit.quota), burst: share(limit.burst) };
-}
-
-function isRegional({ rule }: Winner): boolean {
-  return rule.regional !== undefined;
 }
 
 interface Part {

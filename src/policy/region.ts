@@ -122,8 +122,9 @@ export function isRegion(text: unknown): text is Region {
   return (REGIONS as readonly unknown[]).includes(text);
 }
 
-/** The region that a request is in; total. */
-export function regionOf({ country, continent, longitude }: Whereabouts = {}): Region {
+/** The region that a request is in; total. What is given is a `Whereabouts`, or whatever there is in its place. */
+export function regionOf(from: object | null | undefined): Region {
+  const { country, continent, longitude }: Whereabouts = from ?? {};
   const degrees = degreesOf(longitude);
   const known = typeof country === 'string' ? BY_COUNTRY.get(country) : undefined;
   if (known !== undefined) {

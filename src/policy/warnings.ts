@@ -164,19 +164,25 @@ function pathsOf(rule: Rule, ruleset: Ruleset, sample: string): readonly (string
 
 function oneObjectForAll({ rule, at }: PlacedRule): readonly Problem[] {
   if (rule.per.length > 0 || rule.scope === 'local' || rule.unlimited) return [];
+  const whose = rule.scope === 'regional' ? 'all requests of a region' : 'all requests';
   const message =
-    `counts all requests in one object ("per: []"), and this version asks it for each of them: past about ` +
+    `counts ${whose} in one object ("per: []"), and this version asks it for each of them: past about ` +
     `${OBJECT_CALLS_PER_SECOND} a second they fall back`;
   return [{ path: at, message }];
 }
 
 function tooSmallToLease({ rule, at }: PlacedRule): readonly Problem[] {
   const { limit } = rule;
-  if (limit?.algorithm !== 'token_bucket' || rule.scope === 'local' || rule.consistency === 'strict')
-    return [];
+  // Regions borrow from the whole, however their own isolates ask.
+  const isBorrowed = rule.regional !== undefined && rule.regional.weights === undefined;
+  if (limit?.algorithm !== 'token_bucket' || rule.scope === 'local') return [];
+  if (rule.consistency === 'strict' && !isBorrowed) return [];
   const burstMs = (limit.burst * limit.windowMs) / limit.quota;
   if (!(burstMs < LEASABLE_BURST_MS_MIN)) return [];
-  const message = `has a burst that lasts ${Math.floor(burstMs)} ms, too little to lease (${LEASABLE_BURST_MS_MIN} ms): it will be strict`;
+  const outcome = isBorrowed
+    ? 'regions will refuse requests that the whole has room for'
+    : 'it will be strict';
+  const message = `has a burst that lasts ${Math.floor(burstMs)} ms, too little to lease (${LEASABLE_BURST_MS_MIN} ms): ${outcome}`;
   return [{ path: at, message }];
 }
 

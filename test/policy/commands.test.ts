@@ -73,6 +73,7 @@ test.each([
   [['explain', DEFAULT, '--attr', 'path=/a', '--attr', 'route=/b'], /give one of them/],
   [['explain', DEFAULT, '--cost', '-1'], /wants a whole number/],
   [['explain', DEFAULT, '--cost', '1.5'], /wants a whole number/],
+  [['explain', DEFAULT, '--region', 'mars'], /wants one of wnam, enam/],
   [['explain', DEFAULT, '--isolates', '0'], /wants a whole number from 1/],
   [['no-such-command'], /unknown command/],
 ])('limiter %j ends with 2 and a sentence', async (args, sentence) => {
@@ -136,6 +137,28 @@ describe('limiter explain', () => {
     for (const { shadow, bound } of policies) expect(bound !== undefined).toBe(!shadow);
     expect(policies[0].bound.fallback.rateFactor).toBe(1.2);
   });
+
+  test.each([
+    [['--region', 'weur'], 'weur', 'weur', '180 per 1m'],
+    [['--region', 'oc'], 'apac', 'apac', '120 per 1m'],
+    [[], 'wnam', 'enam', '300 per 1m'],
+  ])(
+    '%j tells what is counted in %s, and what the whole or the part is',
+    async (flags, region, part, numbers) => {
+      const asked = ['rules/examples/regional.yaml', '--attr', 'api_key=acme_1', '--attr', 'path=/v1/render'];
+      const { stdout } = await limiter('explain', ...asked, ...flags);
+      expect(stdout).toContain(`, from ${region}\n`);
+      expect(stdout).toMatch(
+        new RegExp(`^  held by: owner region/${region}/own/\\S+\n  which borrows from: owner own/`, 'm'),
+      );
+      expect(stdout).toMatch(
+        new RegExp(
+          `^  held by: owner part/${part}/own/\\S+\n  with the part of ${part} for itself: ${numbers}$`,
+          'm',
+        ),
+      );
+    },
+  );
 
   test('prices a million requests at each owner, and says so where no owner is asked', async () => {
     const { stdout } = await limiter(

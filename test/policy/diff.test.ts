@@ -79,6 +79,22 @@ describe('rules', () => {
         ['blindShare', 0.05, 0.5],
       ],
     ],
+    ['requests_per_unit: 100', 'requests_per_unit: 100, scope: regional', [['scope', 'global', 'regional']]],
+    [
+      'requests_per_unit: 100, scope: regional',
+      'requests_per_unit: 100, scope: regional, start_credit: 0.5',
+      [['startCredit', 0.25, 0.5]],
+    ],
+    [
+      'requests_per_unit: 100, scope: regional, start_credit: 0.5',
+      'requests_per_unit: 100, scope: regional, region_weights: { weur: 0.5, enam: 0.25 }',
+      [['regionWeights', 'none', 'enam 0.25, weur 0.5']],
+    ],
+    [
+      'requests_per_unit: 100, scope: regional, region_weights: { weur: 0.5, enam: 0.25 }',
+      'requests_per_unit: 100, scope: regional, region_weights: { enam: 0.25, weur: 0.75 }',
+      [['regionWeights', 'enam 0.25, weur 0.5', 'enam 0.25, weur 0.75']],
+    ],
   ])('%s that becomes %s', (before, after, expected) => {
     const [old, young] = [before, after].map((numbers) =>
       rule('key: tier, value: free', `unit: minute, ${numbers}`),
@@ -131,6 +147,12 @@ describe('rules', () => {
 test.each([
   ['headers: ietf', 'headers: both', [{ setting: 'headers', before: 'ietf', after: 'both' }]],
   ['deadline: 100ms', '', [{ setting: 'deadline', before: '100ms', after: '150ms' }]],
+  [
+    '',
+    'regions: [weur, enam]',
+    [{ setting: 'regions', before: 'afr, apac, eeur, enam, me, oc, sam, weur, wnam', after: 'enam, weur' }],
+  ],
+  ['regions: [weur, enam]', 'regions: [enam, weur]', []],
   [
     '',
     'cors: { allow_origins: ["https://a.example"] }',
@@ -203,6 +225,17 @@ describe('whoever is decided otherwise', () => {
     ['requests_per_unit: 100', 'requests_per_unit: 100, algorithm: sliding_log', 'other'],
     ['requests_per_unit: 100', 'requests_per_unit: 60, scope: local', 'other'],
     ['requests_per_unit: 100', 'requests_per_unit: 60, per: []', 'other'],
+    ['requests_per_unit: 100', 'requests_per_unit: 60, scope: regional', 'other'],
+    [
+      'requests_per_unit: 100, scope: regional',
+      'requests_per_unit: 100, scope: regional, region_weights: { weur: 1 }',
+      'other',
+    ],
+    [
+      'requests_per_unit: 100, scope: regional, region_weights: { weur: 1 }',
+      'requests_per_unit: 90, scope: regional, region_weights: { weur: 1 }',
+      'tighter',
+    ],
     ['requests_per_unit: 100', 'requests_per_unit: 60, shadow_mode: true', 'looser'],
     ['requests_per_unit: 100, shadow_mode: true', 'requests_per_unit: 600', 'tighter'],
     ['requests_per_unit: 100, shadow_mode: true', 'requests_per_unit: 60, shadow_mode: true', 'tighter'],

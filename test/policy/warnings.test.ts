@@ -157,6 +157,9 @@ test.each([
   ['burst: 999, consistency: strict', 0],
   ['burst: 999, consistency: leased', 1],
   ['burst: 999, scope: local', 0],
+  ['burst: 1000, scope: regional', 0],
+  ['burst: 999, scope: regional, consistency: strict', 1],
+  ['burst: 999, scope: regional, region_weights: { weur: 1 }, consistency: strict', 0],
 ])('a burst too small to lease: %s', (fields, count) => {
   const found = warned(
     `  - { key: tier, rate_limit: { unit: second, requests_per_unit: 10000, ${fields} } }`,

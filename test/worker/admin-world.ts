@@ -24,6 +24,7 @@ export interface Saying {
   readonly headers?: Record<string, string>;
   readonly token?: string | null;
   readonly address?: string;
+  readonly cf?: Record<string, unknown>;
 }
 
 /** One isolate: a gateway of its own, in front of an origin that says so. */
@@ -68,11 +69,12 @@ export class AdminWorld {
 
   /** An operator's. */
   async say(path: string, saying: Saying = {}): Promise<Spoken> {
-    const { body, raw, headers, token = TOKEN, address = '192.0.2.99' } = saying;
+    const { body, raw, headers, token = TOKEN, address = '192.0.2.99', cf } = saying;
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body));
     const request = new Request(`https://api.example.com/_limiter${path}`, {
       method: saying.method ?? (content === undefined ? 'GET' : 'POST'),
       ...(content !== undefined && { body: content }),
+      ...(cf !== undefined && { cf }),
       headers: {
         'CF-Connecting-IP': address,
         ...(token !== null && { Authorization: `Bearer ${token}` }),

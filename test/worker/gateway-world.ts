@@ -31,7 +31,18 @@ export function rulesetOf(file: Record<string, unknown>): Ruleset {
 
 /** An isolate has one limiter for each namespace; a test that brings its own namespace is an isolate of its own. */
 export function isolateOf(owners: DurableObjectNamespace): DurableObjectNamespace {
-  return { getByName: (name: string) => owners.getByName(name) } as unknown as DurableObjectNamespace;
+  const getByName: DurableObjectNamespace['getByName'] = (...asked) => owners.getByName(...asked);
+  return { getByName } as unknown as DurableObjectNamespace;
+}
+
+/** The same, with who was asked and where each was to be made. */
+export function recordedOwners(owners: DurableObjectNamespace) {
+  const placed = new Map<string, string | undefined>();
+  const getByName: DurableObjectNamespace['getByName'] = (name, options) => {
+    placed.set(name, options?.locationHint);
+    return owners.getByName(name, options);
+  };
+  return { placed, owners: { getByName } as unknown as DurableObjectNamespace };
 }
 
 export class GatewayWorld {

@@ -455,12 +455,12 @@ describe('reserved paths', () => {
   it('health answers without a token and costs nothing', async () => {
     const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
     for (let asked = 0; asked < 5; asked += 1) await world.send('/_limiter/health');
-    const response = await world.send('/_limiter/health');
+    const response = await world.send('/_limiter/health', { cf: { continent: 'OC', country: 'AU' } });
     expect(await response.json()).toEqual({
       status: 'ok',
       activation: 0,
       rulesSource: 'bundled',
-      region: 'local',
+      region: 'oc',
     });
     expect(members(await world.send('/a'), 'RateLimit').default?.r).toBe(1);
   });
@@ -475,7 +475,7 @@ describe('reserved paths', () => {
     const response = await world.send('/_limiter/health');
     expect([response.status, await response.json()]).toEqual([
       503,
-      expect.objectContaining({ status: 'broken' }),
+      expect.objectContaining({ status: 'broken', region: 'enam' }),
     ]);
     expect(await (await world.send('/a')).text()).toBe('from the origin');
     log.mockRestore();

@@ -20,9 +20,15 @@ it('decides on the gateway’s counters', async () => {
   expect(second.remaining).toBe(first.remaining! - 2);
 });
 
+it('takes the region that its caller is in', async () => {
+  const attributes = { remote_address: '192.0.2.45', path: '/v1/items' };
+  expect(await limiter.check({ attributes, region: 'weur' })).toMatchObject({ allowed: true });
+});
+
 it.each([
   ['nothing', undefined],
   ['no attributes', {}],
+  ['a region that is none', { attributes: {}, region: 'mars' }],
   ['a cost that is none', { attributes: {}, cost: -1 }],
   ['a domain that nobody knows', { domain: 'nowhere', attributes: {} }],
 ])('says what is wrong with %s', async (_, question) => {

@@ -23,6 +23,7 @@ interface Options extends ConnectionOptions {
   readonly domain?: string;
   readonly cost?: string;
   readonly peek?: boolean;
+  readonly region?: string;
 }
 
 const answer = z.looseObject({
@@ -52,6 +53,10 @@ export function checkCommand(): Command {
     withAttributes(lookupCommand('check', 'Asks for a decision, which is charged like a request.')),
   )
     .option('--cost <n>', "what it costs, in place of the rules' costs")
+    .option(
+      '--region <region>',
+      'where it comes from, for rules of regions (default: where this command runs)',
+    )
     .option('--peek', 'only say what would be decided, and charge nothing')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
@@ -61,6 +66,7 @@ export function checkCommand(): Command {
         ...domainPart(options.domain),
         attributes: attributesOf(options.attr),
         ...(cost !== undefined && { cost: parseWhole(cost, '--cost', 0) }),
+        ...(options.region !== undefined && { region: options.region }),
         ...(peek && { peek }),
       };
       const found = await client.ask(answer, { method: 'POST', path: '/check', body });

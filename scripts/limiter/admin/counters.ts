@@ -32,6 +32,7 @@ const inspected = z.looseObject({
       shadow: z.boolean(),
       caller: z.record(z.string(), z.string()),
       owner: z.string(),
+      region: z.string().nullable().optional(),
       algorithm: z.string(),
       limit: z.number(),
       windowSeconds: z.number(),
@@ -91,8 +92,8 @@ function inspectedText({ counters, local }: z.output<typeof inspected>): string 
 type Counter = z.output<typeof inspected>['counters'][number];
 
 function counterLines(counter: Counter): readonly string[] {
-  const { policy, rule, shadow, caller, owner, limit, burst, remaining, resetSeconds, activeHolders } =
-    counter;
+  const { policy, rule, shadow, caller, limit, burst, remaining, resetSeconds, activeHolders } = counter;
+  const region = counter.region ? `, in ${plainText(counter.region)}` : '';
   const isSlots = counter.algorithm === 'concurrency';
   const left = remaining === null ? 'unread' : `${remaining} left`;
   const numbers = isSlots
@@ -100,10 +101,10 @@ function counterLines(counter: Counter): readonly string[] {
     : `${limit} per ${durationText(counter.windowSeconds * 1_000)}, burst ${burst}`;
   const full = isSlots || !resetSeconds ? '' : `, full again in ${durationText(resetSeconds * 1_000)}`;
   return [
-    `policy ${JSON.stringify(policy)}${shadow ? ', shadow' : ''}, ${plainText(rule)}: ${left}${full}`,
+    `policy ${JSON.stringify(policy)}${shadow ? ', shadow' : ''}${region}, ${plainText(rule)}: ${left}${full}`,
     `  ${counter.algorithm}, ${numbers}; asked for lately by ${plural(activeHolders, 'isolate')}`,
     `  counts per: ${pairsText(caller) || '(one counter for all)'}`,
-    `  held by: ${plainText(owner)}`,
+    `  held by: ${plainText(counter.owner)}`,
   ];
 }
 

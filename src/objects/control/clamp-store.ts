@@ -9,6 +9,8 @@ import type { Meta } from './meta.ts';
 interface Row extends Record<string, SqlStorageValue> {
   readonly clamp: string;
   readonly owner: string;
+  /** As JSON. */
+  readonly regionalOwners: string;
   readonly author: string;
   readonly atMs: number;
 }
@@ -22,11 +24,17 @@ export class ClampStore {
     this.#meta = meta;
     sql.exec(`CREATE TABLE IF NOT EXISTS clamps (
       revision INTEGER PRIMARY KEY, domain TEXT NOT NULL, caller TEXT NOT NULL, until_ms INTEGER NOT NULL,
-      clamp TEXT NOT NULL, owner TEXT NOT NULL, author TEXT NOT NULL, at_ms INTEGER NOT NULL, UNIQUE (domain, caller))`);
+      clamp TEXT NOT NULL, owner TEXT NOT NULL, author TEXT NOT NULL, at_ms INTEGER NOT NULL,
+      regional_owners TEXT NOT NULL DEFAULT '[]', UNIQUE (domain, caller))`);
+    // A table that was made before there were regions.
+    const columns = sql.exec<{ name: string }>('PRAGMA table_info(clamps)').toArray();
+    if (!columns.some(({ name }) => name === 'regional_owners'))
+      sql.exec("ALTER TABLE clamps ADD COLUMN regional_owners TEXT NOT NULL DEFAULT '[]'");
   }
 
   /** Takes the place of an earlier one about the same caller; one that was lifted leaves no row behind. */
-  put({ domain, pairs, action, limit, untilMs, owner, author, atMs }: NewClamp): Clamp {
+  put(wanted: NewClamp): Clamp {
+    const { domain, pairs, action, limit, untilMs, owner, regionalOwners = [], author, atMs } = wanted;
     const caller = encodePairs(pairs);
     // Never below the time, so that a control plane that has lost its storage does not count again what owners have heard already.
     const revision = Math.max(this.revision + 1, atMs);
@@ -35,8 +43,9 @@ export class ClampStore {
     this.#sql.exec('DELETE FROM clamps WHERE domain = ? AND caller = ?', domain, caller);
     if (action !== 'none')
       this.#sql.exec(
-        'INSERT INTO clamps VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+        'INSERT INTO clamps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
         ...[revision, domain, caller, untilMs, JSON.stringify(clamp), owner, author, atMs],
+        JSON.stringify(regionalOwners),
       );
     return clamp;
   }
@@ -50,11 +59,15 @@ export class ClampStore {
   list(domain: string, nowMs: number): readonly StoredClamp[] {
     return this.#sql
       .exec<Row>(
-        `SELECT clamp, owner, author, at_ms AS atMs FROM clamps WHERE domain = ? AND until_ms > ? ORDER BY revision`,
+        `SELECT clamp, owner, author, at_ms AS atMs, regional_owners AS regionalOwners FROM clamps WHERE domain = ? AND until_ms > ? ORDER BY revision`,
         ...[domain, nowMs],
       )
       .toArray()
-      .map(({ clamp, ...row }) => ({ ...row, clamp: JSON.parse(clamp) as Clamp }));
+      .map(({ clamp, regionalOwners, ...row }) => ({
+        ...row,
+        clamp: JSON.parse(clamp) as Clamp,
+        regionalOwners: JSON.parse(regionalOwners) as readonly string[],
+      }));
   }
 
   /** The newest revision that was given. */

@@ -4,6 +4,7 @@
 import { MESSAGE_FORMAT, type OwnerCall } from '../../engine/messages.ts';
 import type { Clamp } from '../../policy/clamp.ts';
 import { encodePairs } from '../../policy/counter.ts';
+import { hintOf } from '../../policy/place.ts';
 import { logEvent } from '../../telemetry/log.ts';
 import type { Outbox, Word } from './outbox.ts';
 
@@ -122,8 +123,9 @@ export class Telling {
       version: { activation: 0, builtAtMs: 0 },
       clamps: [JSON.parse(clamp) as Clamp],
     };
-    const stub = this.#told.OWNER.getByName(owner) as unknown as { call(call: OwnerCall): Promise<unknown> };
-    await stub.call(call);
+    const hint = hintOf(owner);
+    const stub = this.#told.OWNER.getByName(owner, hint && { locationHint: hint });
+    await (stub as unknown as { call(call: OwnerCall): Promise<unknown> }).call(call);
   }
 }
 
