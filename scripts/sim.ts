@@ -7,6 +7,7 @@
 import { writeFile } from 'node:fs/promises';
 import { command, runCommand, UsageError } from './command.ts';
 import { DESIGNS, LOADS } from './sim/designs.ts';
+import { renderFleet } from './sim/fleet/report.ts';
 import { walk } from './sim/journey.ts';
 import { excesses, JOURNEYS, renderJourney } from './sim/journeys.ts';
 import type { Figures } from './sim/measures.ts';
@@ -22,6 +23,7 @@ import {
   toJson,
 } from './sim/report.ts';
 import type { Scenario } from './sim/scenario.ts';
+import { FLEET, type FleetRow, runFleet, SIZINGS } from './sim/scenarios/fleet.ts';
 import { rowName, SCENARIOS } from './sim/scenarios.ts';
 import { simulate } from './sim/simulation.ts';
 import { SOAK } from './sim/soak.ts';
@@ -45,19 +47,37 @@ await runCommand(async () => {
   if (flags.journey !== undefined) return journeys(flags, names, plant);
   const rows: Row[] = [];
   const findings: string[] = [];
-  for (const scenario of chosen(names)) {
+  const { scenarios, isFleetChosen } = chosen(names);
+  for (const scenario of scenarios) {
     const own = await rowsOf(scenario, flags, plant);
     rows.push(...own);
     findings.push(...renderFinding(scenario, own));
   }
-  console.log([renderTable(rows), ...findings].join('\n'));
-  if (flags.json !== undefined) await writeFile(flags.json, toJson(rows));
+  if (scenarios.length > 0) console.log([renderTable(rows), ...findings].join('\n'));
+  const fleet = isFleetChosen ? await fleetRows(flags, plant) : [];
+  if (isFleetChosen) console.log(`${scenarios.length > 0 ? '\n' : ''}${renderFleet(fleet)}`);
+  if (flags.json !== undefined) await writeFile(flags.json, toJson(rows, fleet));
   // A planted fault may break no promise and still cost the owner more than it should.
   const missed = flags.check || plant !== undefined ? rows.flatMap(missedBars) : [];
   for (const line of missed) console.error(`below the bar: ${line}`);
-  const hasFailed = rows.some(({ runs }) => runs.some(({ violation }) => violation !== undefined));
+  const hasFailed =
+    rows.some(({ runs }) => runs.some(({ violation }) => violation !== undefined)) ||
+    fleet.some(({ estimate }) => estimate.violations.length > 0);
   return hasFailed || missed.length > 0 ? 1 : 0;
 });
+
+/** Under one seed, which is enough where so many keys are added up. */
+async function fleetRows({ seed }: Flags, plant: Plant | undefined): Promise<readonly FleetRow[]> {
+  const rows: FleetRow[] = [];
+  for (const sizing of SIZINGS) {
+    console.error(`${FLEET.name} ${sizing.label}: ${sizing.about}`);
+    const row = await runFleet(sizing, { seed, plant });
+    for (const violation of row.estimate.violations)
+      reportViolation(`${FLEET.name} ${sizing.label}`, violation, FLEET.name, seed, plant);
+    rows.push(row);
+  }
+  return rows;
+}
 
 async function rowsOf(scenario: Scenario, flags: Flags, plant: Plant | undefined): Promise<readonly Row[]> {
   const rows: Row[] = [];
@@ -141,7 +161,7 @@ function parseFlags(): { names: readonly string[]; flags: Flags } {
   const list = (all: readonly Named[], width: number) =>
     all.map(({ name, about }) => `  ${name.padEnd(width)}${about}`).join('\n');
   const lists = [
-    `Scenarios:\n${list(SCENARIOS, 16)}`,
+    `Scenarios:\n${list([...SCENARIOS, FLEET], 16)}`,
     `Journeys:\n${list(JOURNEYS, 16)}`,
     `Plants:\n${list(PLANTS, 24)}`,
   ];
@@ -167,8 +187,17 @@ function wholeNumber(text: string): number {
   return value;
 }
 
-function chosen(names: readonly string[]): readonly Scenario[] {
-  return names.length === 0 ? SCENARIOS : names.map((name) => named('scenario', SCENARIOS, name));
+function chosen(names: readonly string[]): {
+  readonly scenarios: readonly Scenario[];
+  readonly isFleetChosen: boolean;
+} {
+  if (names.length === 0) return { scenarios: SCENARIOS, isFleetChosen: true };
+  const all = [...SCENARIOS, FLEET];
+  const found = names.map((name) => named('scenario', all, name));
+  return {
+    scenarios: found.filter((each): each is Scenario => each !== FLEET),
+    isFleetChosen: found.includes(FLEET),
+  };
 }
 
 function plantNamed(name: string | undefined): Plant | undefined {

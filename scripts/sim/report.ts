@@ -3,6 +3,7 @@ import { median } from '../bench/statistics.ts';
 import { type Bar, barsOf, describeBar, holds } from './bars.ts';
 import type { Figures } from './measures.ts';
 import type { Scenario } from './scenario.ts';
+import type { FleetRow } from './scenarios/fleet.ts';
 
 export interface Run {
   readonly seed: number;
@@ -91,13 +92,14 @@ export function medianOf(runs: readonly Run[], figure: keyof Figures): number {
   return median(runs.map(({ figures }) => figures[figure]));
 }
 
-export function toJson(rows: readonly Row[]): string {
+export function toJson(rows: readonly Row[], fleet: readonly FleetRow[] = []): string {
   const scenarios = rows.map((row) => {
     const figures = Object.keys(row.runs[0]!.figures) as (keyof Figures)[];
     const medians = Object.fromEntries(figures.map((figure) => [figure, medianOf(row.runs, figure)]));
     return { name: row.name, medians, missedBars: missedBars(row), runs: row.runs };
   });
-  return `${JSON.stringify({ scenarios }, null, 2)}\n`;
+  const fleets = fleet.map(({ sizing, estimate }) => ({ name: sizing.label, ...estimate }));
+  return `${JSON.stringify({ scenarios, fleets }, null, 2)}\n`;
 }
 
 export interface DesignRow {

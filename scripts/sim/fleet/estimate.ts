@@ -66,12 +66,9 @@ export interface EstimateOptions {
   readonly plant?: Plant | undefined;
 }
 
-/** Until the leases of a key that begins at once in all isolates have found their size; of one that is beyond its limit they do so sooner. */
-const WARM_MS = 3_000;
+/** An owner's idea of a demand halves in five seconds; of a demand beyond the limit all is settled within one. */
+const WARM_MS = IDLE_MS;
 const WARM_EXCEEDED_MS = 1_000;
-
-/** Keys that are asked for more rarely may have idled before, so that nobody remembers them. */
-const RARE_PER_SECOND = 2;
 
 /** Near its limit a caller is denied now and then by any limiter: requests come at random. */
 const WELL_WITHIN = 0.95;
@@ -90,16 +87,19 @@ interface EstimatedKey extends MeasuredKey, Taken {
 export async function estimate(
   fleet: Fleet,
   effort: Effort,
-  { seed, plant }: EstimateOptions,
+  { seed: fleetSeed, plant }: EstimateOptions,
 ): Promise<Estimate> {
-  const random = new Random(seed).fork('fleet');
+  const random = new Random(fleetSeed).fork('fleet');
   const { isolates } = fleet;
   const { requests, keys, measuredMs, lonePerSecond } = effort;
+  // Keys of a stratum differ little, and a long time says more than many keys.
   const keysMax = (perSecond: number) =>
-    Math.min(keys.max, Math.max(keys.min, (requests * 1_000) / (perSecond * measuredMs.min)));
+    Math.min(keys.max, Math.max(keys.min, (requests * 1_000) / (perSecond * measuredMs.max)));
   const parts: Part[] = [];
   for (const stratum of strataOf(fleet.demand, { keysMax, lonePerSecond }, random)) {
     const { taken, isLone } = stratum;
+    // Each its own, or they would all have the same luck.
+    const seed = random.below(2 ** 31);
     const its = taken.map((each) => keyOf(each, fleet));
     const measured = await (isLone
       ? loneKeys(its, { isolates, seed, plant, random })
@@ -132,10 +132,8 @@ function durations(
 ): Pick<KeysRunOptions, 'warmMs' | 'measuredMs'> {
   const perSecond = keys.reduce((sum, key) => sum + key.requestsPerSecond, 0);
   const wantedMs = (requests * 1_000) / perSecond;
-  const rarest = keys.at(-1)!;
-  const warmMs = exceeded(rarest).length > 0 ? WARM_EXCEEDED_MS : WARM_MS;
   return {
-    warmMs: rarest.requestsPerSecond < RARE_PER_SECOND ? IDLE_MS : warmMs,
+    warmMs: exceeded(keys.at(-1)!).length > 0 ? WARM_EXCEEDED_MS : WARM_MS,
     measuredMs: Math.round(Math.min(measuredMs.max, Math.max(measuredMs.min, wantedMs))),
   };
 }
