@@ -102,7 +102,7 @@ export async function estimate(
     const seed = random.below(2 ** 31);
     const its = taken.map((each) => keyOf(each, fleet));
     const measured = await (isLone
-      ? loneKeys(its, { isolates, seed, plant, random })
+      ? loneKeys(its, { seed, plant, random })
       : simulateKeys(its, { isolates, seed, plant, ...durations(its, effort) }));
     const together = measured.keys.map((key, at) => ({ ...key, ...taken[at]!, key: its[at]! }));
     parts.push({ stratum, keys: together, violation: measured.violation });

@@ -1,9 +1,10 @@
 /**
  * What single keys come to, each simulated exactly: with all its requests, all isolates they arrive at, and the production engine.
  *
- * Keys share isolates and nothing else: each has an owner of its own, and what an isolate remembers of it is kept by the key. Isolates
- * remember the 8,192 owners asked lately; one that is worth a lease is asked for several times a second there, so no crowd of rare keys
- * displaces it. That is why a sample of keys says what all of them come to, and why those of one sample share a world.
+ * Keys share isolates and nothing else: each has an owner of its own, and what an isolate remembers of it is kept by the key. That is why a
+ * sample of keys says what all of them come to, and why those of one sample share a world. One thing a sample does not show: an
+ * isolate remembers the 8,192 owners and 16,384 counters asked lately, and of a fleet it forgets within seconds that it has met a
+ * rare key. Those worth a lease are asked for several times a second there, and stay.
  */
 import { capacity } from '../../../src/core/decision.ts';
 import { MESSAGE_FORMAT, type OwnerCall } from '../../../src/engine/messages.ts';

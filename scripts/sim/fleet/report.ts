@@ -45,7 +45,7 @@ export function sentencesOf({ sizing, estimate }: FleetRow): readonly string[] {
   return [
     `fleet ${sizing.label}: ${sizing.about}. ${told(sizing.limitPerSecond)} a second a key, at which Zipf's law with ` +
       `exponent ${demand.exponent.toFixed(2)} has ${percent(DENIED_AT_PEAK)} denied at peak; with exponent 1 it would be ` +
-      `${percent(deniedAtOne(demand, sizing.limitPerSecond))}.`,
+      `${percent(deniedAtOne(sizing))}.`,
     `  thinned: of ${told(demand.keys)} keys the hottest ${told(oneByOne)} simulated one by one, ${told(sampled.keys)} more in ` +
       `${sampled.strata} strata for ${told(sampled.standFor)}; the ${told(byFormula.keys)} rarest ` +
       `(${percent(byFormula.share)} of the requests) by formula.`,

@@ -18,6 +18,8 @@ export interface Sizing {
   readonly about: string;
   readonly fleet: Fleet;
   readonly limitPerSecond: number;
+  /** When there are most of them; the fleet may be told of at another time. */
+  readonly peakRequestsPerSecond: number;
 }
 
 export interface FleetRow {
@@ -131,15 +133,14 @@ export async function runFleet(
 }
 
 function sizingOf({ label, about, peak, isolates, ofPeak = 1, isByDay = false }: Shape): Sizing {
-  const { limitPerSecond } = peak;
+  const { keys, limitPerSecond, requestsPerSecond: peakRequestsPerSecond } = peak;
   const exponent = exponentFor(peak, { limitPerSecond, share: DENIED_AT_PEAK });
-  const { keys, requestsPerSecond } = peak;
-  const demand = { keys, exponent, requestsPerSecond: requestsPerSecond * ofPeak };
+  const demand = { keys, exponent, requestsPerSecond: peakRequestsPerSecond * ofPeak };
   const enforced = (owner: string) => [
     perSecond({ perSecond: limitPerSecond, owner }),
     ...(isByDay ? [byDay(limitPerSecond, owner)] : []),
   ];
-  return { label, about, limitPerSecond, fleet: { demand, isolates, enforced } };
+  return { label, about, limitPerSecond, peakRequestsPerSecond, fleet: { demand, isolates, enforced } };
 }
 
 /** Ten times what the limit a second lets through. */
@@ -156,7 +157,8 @@ function byDay(limitPerSecond: number, owner: string): Winner {
   });
 }
 
-/** What would be denied if demand went by the usual exponent of 1. */
-export function deniedAtOne(demand: Demand, limitPerSecond: number): number {
-  return shareAbove({ ...demand, exponent: 1 }, limitPerSecond);
+/** What would be denied at peak if demand went by the usual exponent of 1. */
+export function deniedAtOne({ fleet, peakRequestsPerSecond, limitPerSecond }: Sizing): number {
+  const peak: Demand = { ...fleet.demand, requestsPerSecond: peakRequestsPerSecond, exponent: 1 };
+  return shareAbove(peak, limitPerSecond);
 }
