@@ -64,7 +64,7 @@ export const HEALTHY: Faults = {
   driftPpm: 50,
   stepsPerSecond: 0,
   stepMs: 0,
-  regionMs: 75,
+  regionMs: 65,
 };
 
 /** A whole round trip when nothing goes wrong: the time for which one ideal counter cannot be told from a distributed one. */

@@ -111,7 +111,17 @@ class Simulation implements Stage {
     return { figures: figuresOf(this.#safety), violation: this.#violation(), remarks: this.#remarks };
   }
 
-  send({ group, isolate, enforced, shadow = [], region, cost = 1, lastsMs = 0, firstAskedMs, heard }: Asked): void {
+  send({
+    group,
+    isolate,
+    enforced,
+    shadow = [],
+    region,
+    cost = 1,
+    lastsMs = 0,
+    firstAskedMs,
+    heard,
+  }: Asked): void {
     const chapter = this.#chapter;
     const atMs = this.world.time.elapsedMs;
     const isIdeal = chapter.ideal.admits(enforced, { cost, atMs, lastsMs });

@@ -27,6 +27,13 @@ export interface LentCounter {
   state: CounterState | undefined;
 }
 
+/** What a holder has lent to others of what it has been lent. */
+export interface LentOn {
+  readonly unitsPerMs: number;
+  readonly capacity: number;
+  readonly endsInMs: number;
+}
+
 /** A part of the counter that is lent until it ends, on the owner's logical clock. */
 interface Part {
   readonly key: string;
@@ -122,6 +129,12 @@ export class LeaseBook {
     return this.#leases.has(key) || this.#leases.size < LEASES_MAX;
   }
 
+  /** All that is lent, and for how long that goes on at most. */
+  lentNow(nowMs: number): { unitsPerMs: number; capacity: number; endsInMs: number } {
+    const endsInMs = this.isEmpty ? 0 : Math.max(0, this.#latestEndMs - nowMs);
+    return { unitsPerMs: this.#unitsPerMs, capacity: this.#capacity, endsInMs };
+  }
+
   lentToOthers(key: string): { unitsPerMs: number; capacity: number } {
     const lease = this.#leases.get(key);
     const own = lease === undefined ? NOTHING : sumOf(lease);
@@ -146,6 +159,16 @@ export class LeaseBook {
     if (oldest !== undefined) this.#put(key, [oldest, ...newer], logicalMs);
     if (report.isFinal && newer.length === 0) this.#end(this.#leases.get(key)?.part ?? lease.part);
     this.#keepBrim(counter, logicalMs);
+  }
+
+  /** The holder goes by its newest grant; but what it has lent on may be more than that for a while. */
+  hearLentOn(key: string, { unitsPerMs, capacity, endsInMs }: LentOn, { logicalMs }: LogicalClock): void {
+    const grants = this.#leases.get(key)?.grants;
+    if (grants === undefined) return;
+    const newest = grants.at(-1) ?? grants[0];
+    if (unitsPerMs <= newest.unitsPerMs && capacity <= newest.capacity) return;
+    const endsAtMs = Math.min(newest.endsAtMs, logicalMs + endsInMs);
+    this.#put(key, [{ ...newest, units: 0, unitsPerMs, capacity, endsAtMs }, ...bounded(grants)], logicalMs);
   }
 
   /** What was in hand has its place in the room that was lent; what overflowed needs a place of its own. */

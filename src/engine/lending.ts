@@ -59,7 +59,8 @@ export function lend(borrowing: Borrowing, clock: LogicalClock): LeaseGrant | un
   if (!books.every((book) => book.hasRoomFor(key))) return undefined;
   const terms = narrowest(counters.map((counter, at) => termsOf(counter, books[at]!, borrowing, clock)));
   if (terms === undefined) return undefined;
-  const grant = { ...terms, number };
+  const isOnCredit = counters.some(({ upstream }) => upstream?.mode === 'credit');
+  const grant = { ...terms, number, isScarce: terms.isScarce && !isOnCredit };
   for (const [at, counter] of counters.entries()) books[at]!.lend(counter, key, grant, clock);
   return grant;
 }

@@ -73,8 +73,10 @@ export interface MiddleReport {
   readonly limit: Limit;
   /** Grows with each life of the middle owner, and each time that it has given its lease up. */
   readonly epoch: number;
-  /** The newest grant that it and all who have leases of it go by; 0 for none. */
+  /** The newest grant that has come, by which it goes from now on; 0 for none. */
   readonly number: number;
+  /** What it has lent on under earlier grants may be more than that, and is gone by until then. */
+  readonly lentOn: { readonly unitsPerMs: number; readonly capacity: number; readonly endsInMs: number };
   /** Units in hand; in a final report those that were. */
   readonly held: number;
   /** Units admitted beyond what was lent. */

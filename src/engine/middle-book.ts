@@ -17,6 +17,9 @@ import { middleTerms } from './middle-terms.ts';
 /** Regions, and slices of a key too hot for one object: more than this at once are none of ours. */
 const MIDDLES_MAX = 128;
 
+/** No lease of an isolate lasts for longer (`engine/lease-terms`). */
+const LENT_ON_MS_MAX = 1_000;
+
 /** What is kept of one middle owner. */
 export interface MiddleRecord {
   readonly epoch: number;
@@ -83,7 +86,7 @@ export class MiddleBook {
     const lentToOthers = book.lentToOthers(holder);
     const terms = middleTerms({
       limit,
-      level: Math.max(0, available(limit, counter.state, nowMsFor(limit, clock))),
+      level: available(limit, counter.state, nowMsFor(limit, clock)),
       lentToOthers,
       unitsPerMs: heard.unitsPerMs,
       held: Math.min(report.held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
@@ -119,6 +122,7 @@ function hearOfLease(
   const { number, held, isFinal } = report;
   const own = { ...NO_LEASE, number, held, isFinal, patienceMs: Number.POSITIVE_INFINITY };
   counter.lent?.hear(counter, holder, own, clock);
+  counter.lent?.hearLentOn(holder, report.lentOn, clock);
   const { limit, state } = counter;
   const cost = Math.min(returned, capacity(limit));
   if (!(cost > 0)) return;
@@ -154,6 +158,11 @@ export function believableReport(report: Partial<MiddleReport> | null | undefine
     limit,
     epoch,
     number,
+    lentOn: {
+      unitsPerMs: amount(report?.lentOn?.unitsPerMs),
+      capacity: amount(report?.lentOn?.capacity),
+      endsInMs: Math.min(LENT_ON_MS_MAX, amount(report?.lentOn?.endsInMs)),
+    },
     held: amount(report?.held),
     owed: total(owed),
     returned: total(returned),

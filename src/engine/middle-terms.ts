@@ -31,8 +31,12 @@ const NEWCOMER_MS = 400;
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
 
+/** A debt is paid back out of the rate, before that is lent: within so long, and by so much of it at most. */
+const REPAID_MS = 2_000;
+const REPAID_PART = 0.5;
+
 const LIFE_MS = 5_000;
-const CALM_RENEWAL_MS = 1_000;
+const CALM_RENEWAL_MS = 600;
 const SCARCE_RENEWAL_MS = 500;
 
 export type MiddleTerms = Pick<
@@ -44,7 +48,7 @@ export type MiddleTerms = Pick<
 
 export interface MiddleAsk {
   readonly limit: Limit;
-  /** Units in the root's own bucket now. */
+  /** Units in the root's own bucket now; below 0 is a debt. */
   readonly level: number;
   readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
   /** The rate that the newest grant lent. */
@@ -59,7 +63,8 @@ export interface MiddleAsk {
 }
 
 export function middleTerms(ask: MiddleAsk): MiddleTerms {
-  const { limit, level, demand, held, lentToOthers } = ask;
+  const { limit, demand, held, lentToOthers } = ask;
+  const level = Math.max(0, ask.level);
   const total = Math.max(demand.totalUnitsPerSecond, demand.unitsPerSecond);
   const share = total > 0 ? demand.unitsPerSecond / total : 0;
   const isNew = ask.grants < NEWCOMER_GRANTS;
@@ -86,11 +91,12 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
 }
 
 function lentRate(
-  { limit, lentToOthers, unitsPerMs: own, demand }: MiddleAsk,
+  { limit, level, lentToOthers, unitsPerMs: own, demand }: MiddleAsk,
   share: number,
   isNew: boolean,
 ): number {
-  const rate = limit.quota / limit.windowMs;
+  const whole = limit.quota / limit.windowMs;
+  const rate = Math.max(whole * (1 - REPAID_PART), whole - Math.max(0, -level) / REPAID_MS);
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
   const margin = isNew ? NEWCOMER_MARGIN : RATE_MARGIN;
   const target = Math.min(rate * share, (demand.unitsPerSecond * margin) / 1_000);

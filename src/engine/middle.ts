@@ -136,7 +136,7 @@ export function noteDemand(
     const { upstream } = counter;
     upstream?.asked(cost, cost, logicalMs);
     upstream?.asked(shadow ? 0 : (borrowed?.spent ?? 0), borrowed?.largestCost ?? 0, logicalMs);
-    if (decisions[at]?.outcome === 'denied' || lease?.isScarce) upstream?.denied();
+    if (decisions[at]?.outcome === 'denied' || lease?.isScarce) upstream?.denied(logicalMs);
   }
 }
 

@@ -28,6 +28,9 @@ const GRANTS_ON_CREDIT = 4;
 /** How long a middle owner gathers what is asked for before its first word, unless half of the credit goes sooner. */
 const FIRST_WORD_MS = 50;
 
+/** So many units say enough of how fast they come. */
+const TELLING_UNITS = 16;
+
 /** No report sooner after an answer than this: what was asked for just before it says little. */
 const PAUSE_MS = 50;
 
@@ -37,15 +40,20 @@ const RETRY_MS = 1_000;
 /** An estimate of the time to the root and back, before it has answered. */
 const GUESSED_USUAL_MS = 150;
 
-/** A report is worth its call when demand has fallen to this part, and that is no chance: so many were to be expected. */
-const FALLEN_PART = 0.25;
-const FALLEN_UNITS_MIN = 16;
+/** Nobody asks any more when so many units in a row have not been asked for that were to be expected. */
+const FALLEN_UNITS = 12;
 
 /** Isolates with leases say twice a second what they spent. */
 const LENT_WORD_MS = 600;
 
+/** After a denial isolates deny by themselves, and what they would have asked for is what they say that they wish for. */
+const SHORT_MS = 2_000;
+
 /** A counter that nobody has asked for so long is given up. */
 const LEAVE_AFTER_MS = 2_000;
+
+/** A grant so much smaller than the one before is worth a word that it has come. */
+const MUCH_LESS = 0.75;
 
 /** A renewal is asked for when what is in hand lasts for no longer than so many usual answer times. */
 const SOON = 1.5;
@@ -99,6 +107,7 @@ export interface NewUpstream {
 }
 
 const NO_LEASE: Lease = { number: 0, unitsPerMs: 0, capacity: 0, endsAtMs: 0, isScarce: false };
+const NOTHING_LENT = { unitsPerMs: 0, capacity: 0, endsInMs: 0 };
 const NOTHING: Total = { units: 0, heard: 0 };
 
 export class Upstream {
@@ -116,15 +125,15 @@ export class Upstream {
   #lent = 0;
   #share: number;
   #grants = 0;
-  /** The newest grant that all that was lent on has fitted into. */
-  #goneBy = 0;
   #meter: Meter;
   #askedSinceReport = 0;
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #largestCost = 1;
-  #isShort = false;
+  #shortAtMs = Number.NEGATIVE_INFINITY;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #reportedDemand = 0;
+  /** As much was asked for here, a second, by the last report; of what is short more may be wished for. */
+  #reportedAsked = 0;
   #heardAtMs = Number.NEGATIVE_INFINITY;
   #reportDueMs = Number.POSITIVE_INFINITY;
   #usualMs = GUESSED_USUAL_MS;
@@ -253,8 +262,8 @@ export class Upstream {
   }
 
   /** A request was denied here. */
-  denied(): void {
-    this.#isShort = true;
+  denied(nowMs: number): void {
+    this.#shortAtMs = nowMs;
   }
 
   /** How long until there is something to tell the root; `undefined` while there is nothing. */
@@ -277,27 +286,31 @@ export class Upstream {
       return undefined;
     }
     const isFallen = this.#fallenInMs(counter, nowMs) <= 0;
-    if (isFallen) this.#restartMeter(nowMs);
+    if (isFallen) this.#meter = new Meter(nowMs);
     const isFinal = this.#mode === 'leased' && isIdle && owed - this.#owed.heard < ROUNDING;
     const held = Math.max(0, level - line);
+    const lent = counter.lent?.lentNow(nowMs) ?? NOTHING_LENT;
+    // What was lent on from the credit is no part of the root's rate.
+    const isOnCredit = this.#grants < GRANTS_ON_CREDIT;
     const report: MiddleReport = {
       counterId,
       limit: this.#rule,
       epoch: this.#epoch,
-      number: this.#numberGoneBy(counter),
-      held: isFinal ? held : held + lentOn(counter).capacity,
+      number: this.#lease.number,
+      lentOn: isOnCredit ? NOTHING_LENT : lent,
+      held: isFinal ? held : held + lent.capacity,
       owed: { ...this.#owed, units: owed },
       returned: this.#returned,
       lent: this.#lent,
       unitsPerSecond: isFinal ? 0 : this.#demand(counter, isFallen, nowMs),
       largestCost: this.#largestCost,
-      isShort: this.#isShort,
+      isShort: this.#isShort(nowMs),
       isFinal,
     };
     this.#reportedAtMs = nowMs;
     this.#reportedDemand = report.unitsPerSecond;
+    this.#reportedAsked = this.#meter.unitsPerSecond(nowMs);
     this.#askedSinceReport = 0;
-    this.#isShort = false;
     this.#reportDueMs = nowMs + RETRY_MS;
     if (isFinal) this.#leave(counter, level, clock);
     return report;
@@ -333,9 +346,12 @@ export class Upstream {
   ): number {
     const { number, unitsPerMs, capacity, lifeMs, renewInMs, isScarce, share } = grant;
     const wasCut = this.#mode === 'cut';
+    const before = this.#mode === 'leased' ? this.#lease : NO_LEASE;
+    const isLess = unitsPerMs < MUCH_LESS * before.unitsPerMs || capacity < MUCH_LESS * before.capacity;
     this.#mode = 'leased';
     this.#lease = { number, unitsPerMs, capacity, endsAtMs: sentMs + lifeMs, isScarce };
-    this.#reportDueMs = nowMs + Math.max(PAUSE_MS, renewInMs);
+    // The root counts on the larger one until it hears that this one has come, and others may be waiting for the rest.
+    this.#reportDueMs = nowMs + Math.max(PAUSE_MS, isLess ? 0 : renewInMs);
     this.#share = share;
     this.#grants += 1;
     const left = unitsAt(this.#advance, nowMs);
@@ -373,7 +389,6 @@ export class Upstream {
     this.#returned = NOTHING;
     this.#lent = 0;
     this.#grants = 0;
-    this.#goneBy = 0;
     this.#lease = { ...this.#lease, number: 0 };
     this.#reportDueMs = nowMs;
   }
@@ -381,7 +396,7 @@ export class Upstream {
   /** Puts the bucket under the present numbers. What a lease has no room for goes back to the root. */
   #refit(counter: Counter, level: number, clock: LogicalClock): void {
     const limit = this.limit();
-    const over = level - Math.max(0, limit.burst - lentOn(counter).capacity);
+    const over = level - Math.max(0, limit.burst - (counter.lent?.lentToOthers('').capacity ?? 0));
     if (over > 0 && this.#mode === 'leased') {
       this.#returned = { ...this.#returned, units: this.#returned.units + over };
     }
@@ -402,23 +417,12 @@ export class Upstream {
 
   #demand(counter: Counter, isFallen: boolean, nowMs: number): number {
     const asked = this.#meter.unitsPerSecond(nowMs);
-    const isWished = this.#isShort || this.#grants < GRANTS_ON_CREDIT;
+    const isWished = this.#isShort(nowMs) || this.#grants < GRANTS_ON_CREDIT;
     return isWished && !isFallen ? Math.max(asked, counter.demand.totalUnitsPerSecond(nowMs)) : asked;
   }
 
-  /** What was asked for since the last report is all that counts now. */
-  #restartMeter(nowMs: number): void {
-    this.#meter = new Meter(this.#reportedAtMs);
-    this.#meter.arrive(this.#askedSinceReport, nowMs);
-  }
-
-  /** The newest grant, once all that has been lent on fits into it; until then the root has to count on an earlier one. */
-  #numberGoneBy(counter: Counter): number {
-    const { number, unitsPerMs, capacity } = this.#mode === 'leased' ? this.#lease : NO_LEASE;
-    const lent = lentOn(counter);
-    if (lent.unitsPerMs <= unitsPerMs + ROUNDING && lent.capacity <= capacity + ROUNDING)
-      this.#goneBy = number;
-    return Math.min(this.#goneBy, number);
+  #isShort(nowMs: number): boolean {
+    return nowMs - this.#shortAtMs < SHORT_MS;
   }
 
   /** How long until there is something that the root should hear before it is due; not while an answer is awaited. */
@@ -433,7 +437,11 @@ export class Upstream {
   #isRunningLow(counter: Counter, clock: LogicalClock): boolean {
     const nowMs = clock.logicalMs;
     const level = levelOf(counter, clock);
-    if (this.#mode === 'credit') return this.#askedSinceReport > 0 && level < this.#advance.capacity / 2;
+    if (this.#mode === 'credit')
+      return (
+        this.#askedSinceReport >= TELLING_UNITS ||
+        (this.#askedSinceReport > 0 && level < this.#advance.capacity / 2)
+      );
     if (this.#mode === 'cut' || this.#lease.isScarce) return false;
     const elapsedMs = Math.max(PAUSE_MS, nowMs - this.#reportedAtMs);
     const unitsPerMs = Math.max(this.#askedSinceReport / elapsedMs, this.#reportedDemand / 1_000);
@@ -441,19 +449,13 @@ export class Upstream {
     return level - unitsAt(this.#advance, nowMs) < shortPerMs * (SOON * this.#usualMs + PAUSE_MS);
   }
 
-  /** How long until a fall in demand could be told from chance, if nothing more were asked for. */
+  /** How long until it can be told from chance that nobody asks any more, if nobody does. */
   #fallenInMs(counter: Counter, nowMs: number): number {
-    if (this.#mode !== 'leased' || this.#reportedDemand === 0) return Number.POSITIVE_INFINITY;
-    const perMs = this.#reportedDemand / 1_000;
-    const expectedMs = Math.max(FALLEN_UNITS_MIN / perMs, this.#askedSinceReport / (perMs * FALLEN_PART));
+    if (this.#mode !== 'leased' || this.#reportedAsked === 0 || this.#isShort(nowMs))
+      return Number.POSITIVE_INFINITY;
     const leastMs = (counter.lent?.isEmpty ?? true) ? PAUSE_MS : LENT_WORD_MS;
-    return this.#reportedAtMs + Math.max(expectedMs, leastMs) - nowMs;
+    return this.#askedAtMs + Math.max(leastMs, (FALLEN_UNITS * 1_000) / this.#reportedAsked) - nowMs;
   }
-}
-
-/** What isolates have of it, on lease. */
-function lentOn({ lent }: Counter): { unitsPerMs: number; capacity: number } {
-  return lent?.lentToOthers('') ?? { unitsPerMs: 0, capacity: 0 };
 }
 
 function unitsAt({ units, unitsPerMs, capacity, atMs }: Advance, nowMs: number): number {
