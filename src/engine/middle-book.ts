@@ -17,6 +17,9 @@ import { middleTerms } from './middle-terms.ts';
 /** Regions, and slices of a key too hot for one object: more than this at once are none of ours. */
 const MIDDLES_MAX = 128;
 
+/** For so long all may be newcomers. */
+const COLD_MS = 2_000;
+
 /** No lease of an isolate lasts for longer (`engine/lease-terms`). */
 const LENT_ON_MS_MAX = 1_000;
 
@@ -33,6 +36,7 @@ export interface MiddleRecord {
 
 export class MiddleBook {
   readonly #records: Map<string, MiddleRecord>;
+  #sinceMs = Number.POSITIVE_INFINITY;
 
   constructor(stored: readonly (readonly [string, MiddleRecord])[] = []) {
     this.#records = new Map(stored);
@@ -52,6 +56,7 @@ export class MiddleBook {
     { holder, report, number }: { holder: string; report: MiddleReport; number: number },
     clock: LogicalClock,
   ): MiddleGrant | undefined {
+    this.#sinceMs = Math.min(this.#sinceMs, clock.logicalMs);
     const known = this.#records.get(holder);
     if (known === undefined && this.#records.size >= MIDDLES_MAX) return undefined;
     if (known !== undefined && report.epoch < known.epoch) return grantOf(report.counterId, known, NO_TERMS);
@@ -99,6 +104,12 @@ export class MiddleBook {
       },
     });
     const { units, unitsPerMs } = terms;
+    // Whoever lives on credit is better off with that than with nothing.
+    const isCold = clock.logicalMs - this.#sinceMs < COLD_MS;
+    if (heard.number === 0 && units < 1 && unitsPerMs === 0 && !isCold) {
+      this.#records.set(holder, heard);
+      return grantOf(report.counterId, heard, terms);
+    }
     book.lend(counter, holder, { ...terms, number }, clock);
     const lent = { ...heard, number, unitsPerMs, lent: heard.lent + units, grants: heard.grants + 1 };
     this.#records.set(holder, lent);

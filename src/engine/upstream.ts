@@ -327,6 +327,7 @@ export class Upstream {
     const units = Math.max(0, grant.lent - this.#lent);
     this.#lent += units;
     const level = levelOf(counter, clock) + units;
+    this.#reportDueMs = Math.min(this.#reportDueMs, nowMs + Math.max(PAUSE_MS, grant.renewInMs));
     const isNews = grant.number > this.#lease.number && sentMs + grant.lifeMs > nowMs;
     this.#refit(counter, isNews ? this.#adoptGrant(grant, level, { sentMs, nowMs }) : level, clock);
   }
