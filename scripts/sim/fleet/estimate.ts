@@ -129,11 +129,13 @@ function keyOf({ rank, requestsPerSecond }: Taken, { enforced }: Fleet): Key {
 function durations(
   keys: readonly Key[],
   { requests, measuredMs }: Effort,
-): Pick<KeysRunOptions, 'warmMs' | 'measuredMs'> {
+): Pick<KeysRunOptions, 'warmMs' | 'isEased' | 'measuredMs'> {
   const perSecond = keys.reduce((sum, key) => sum + key.requestsPerSecond, 0);
   const wantedMs = (requests * 1_000) / perSecond;
+  const isEased = exceeded(keys.at(-1)!).length > 0;
   return {
-    warmMs: exceeded(keys.at(-1)!).length > 0 ? WARM_EXCEEDED_MS : WARM_MS,
+    warmMs: isEased ? WARM_EXCEEDED_MS : WARM_MS,
+    isEased,
     measuredMs: Math.round(Math.min(measuredMs.max, Math.max(measuredMs.min, wantedMs))),
   };
 }

@@ -60,6 +60,8 @@ export interface KeysRunOptions {
   readonly isolates: number;
   /** Nothing is measured meanwhile: leases find their size. */
   readonly warmMs: number;
+  /** A tenth of the requests in the first half of that: what many wait for whom nobody knows yet takes long to simulate. */
+  readonly isEased?: boolean;
   readonly measuredMs: number;
   readonly seed: number;
   readonly plant?: Plant | undefined;
@@ -67,6 +69,8 @@ export interface KeysRunOptions {
 
 /** An object that nobody has asked for so long is not in memory any more. */
 export const IDLE_MS = 10_000;
+
+const EASED = 0.1;
 
 /** A key that is asked for more often is never idle for so long. */
 const NEVER_IDLE_PER_SECOND = 2;
@@ -109,7 +113,8 @@ class KeysRun {
   }
 
   plan(): Plan {
-    const { isolates, warmMs, measuredMs } = this.#options;
+    const { isolates, warmMs, measuredMs, isEased = false } = this.#options;
+    const easedMs = isEased ? warmMs / 2 : 0;
     const tallies = [...this.#tallies.values()];
     const rates = tallies.map(({ key }) => key.requestsPerSecond);
     const draw = weighted(rates);
@@ -118,7 +123,10 @@ class KeysRun {
       isolates,
       streams: [
         {
-          phases: [{ forMs: warmMs + measuredMs, perSecond }],
+          phases: [
+            { forMs: easedMs, perSecond: perSecond * EASED },
+            { forMs: warmMs - easedMs + measuredMs, perSecond },
+          ],
           request: (random) => this.#request(tallies[draw(random)]!, random),
         },
       ],
