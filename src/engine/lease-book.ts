@@ -68,6 +68,15 @@ export interface StoredLease {
   readonly endsAtMs: number;
   /** Up to when the bucket's state takes into account that it is lent. */
   readonly settledAtMs: number;
+  /** Leases that their holders go on with, whatever becomes of the owner; they are no part of the one. */
+  readonly kept?: readonly (readonly [holder: string, lease: KeptLease])[];
+}
+
+export interface KeptLease {
+  readonly number: number;
+  readonly unitsPerMs: number;
+  readonly capacity: number;
+  readonly endsAtMs: number;
 }
 
 export class LeaseBook {
@@ -84,7 +93,11 @@ export class LeaseBook {
 
   constructor(nowMs: number, stored?: StoredLease) {
     this.#settledAtMs = stored?.settledAtMs ?? nowMs;
-    if (stored !== undefined) this.#add({ ...stored, key: '' });
+    if (stored === undefined) return;
+    const { unitsPerMs, capacity, endsAtMs, kept = [] } = stored;
+    if (unitsPerMs > 0 || capacity > 0) this.#add({ key: '', unitsPerMs, capacity, endsAtMs });
+    for (const [holder, lease] of kept)
+      this.#put(holder, [{ ...lease, units: 0, grantedAtMs: nowMs }], nowMs);
   }
 
   get isEmpty(): boolean {
@@ -99,10 +112,21 @@ export class LeaseBook {
     return Math.max(fullInMs, endsInMs + Math.max(0, nowMs + fullInMs - this.#settledAtMs));
   }
 
-  stored(): StoredLease | undefined {
+  /** `isKept` says whose leases are to be kept one by one. */
+  stored(isKept: (holder: string) => boolean = () => false): StoredLease | undefined {
     if (this.isEmpty) return undefined;
-    const [unitsPerMs, capacity, settledAtMs] = [this.#unitsPerMs, this.#capacity, this.#settledAtMs];
-    return { unitsPerMs, capacity, endsAtMs: this.#latestEndMs, settledAtMs };
+    const kept: [string, KeptLease][] = [];
+    let [unitsPerMs, capacity] = [this.#unitsPerMs, this.#capacity];
+    for (const [holder, lease] of this.#leases) {
+      if (!isKept(holder)) continue;
+      const { number, endsAtMs } = lease.grants.at(-1) ?? lease.grants[0];
+      const sum = sumOf(lease);
+      kept.push([holder, { number, endsAtMs, ...sum }]);
+      unitsPerMs = Math.max(0, unitsPerMs - sum.unitsPerMs);
+      capacity = Math.max(0, capacity - sum.capacity);
+    }
+    const times = { endsAtMs: this.#latestEndMs, settledAtMs: this.#settledAtMs };
+    return { unitsPerMs, capacity, ...times, ...(kept.length > 0 && { kept }) };
   }
 
   /** Brings the counter's own bucket forward to now: while parts of it are lent it refills more slowly, and to a lower brim. */

@@ -9,6 +9,7 @@
 import { ALLOWED, type Decision, denied } from '../core/decision.ts';
 import { type Clamp, clampCounterId, isLimit } from '../policy/clamp.ts';
 import { encodePairs, pairsOfId } from '../policy/counter.ts';
+import { withoutPlace } from '../policy/place.ts';
 import type { Question } from './messages.ts';
 
 /** A shared owner holds a 256th of all addresses; of those an operator clamps a handful. */
@@ -63,9 +64,11 @@ export class Oversight {
     }
     const denying = told.filter(({ action }) => action === 'deny');
     const limits = told.filter(isLimit);
+    // Where a counter is kept in places, the owner of the whole counts the clamp, and is asked for it beside this one.
+    const isPlaced = enforced.some(({ id }) => withoutPlace(id) !== id);
     const added = limits
       .map((clamp) => ({ ...clamp, id: clampCounterId(clamp) }))
-      .filter(({ id }) => !enforced.some((asked) => asked.id === id));
+      .filter(({ id }) => !isPlaced && !enforced.some((asked) => asked.id === id));
     return {
       told,
       ...(denying.length > 0 && { denyUntilMs: Math.max(...denying.map(({ untilMs }) => untilMs)) }),

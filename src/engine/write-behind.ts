@@ -101,7 +101,7 @@ export class WriteBehind {
     for (const counter of owner.counters()) {
       if (restInMs(counter, clock) <= 0) continue;
       const { id, limit, state } = counter;
-      const lent = counter.lent?.stored();
+      const lent = counter.lent?.stored((holder) => counter.middles?.has(holder) ?? false);
       const upstream = counter.upstream?.stored();
       const middles = counter.middles?.stored();
       const links = { ...(lent && { lent }), ...(upstream && { upstream }), ...(middles && { middles }) };

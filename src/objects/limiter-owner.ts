@@ -7,7 +7,9 @@
  */
 import { DurableObject } from 'cloudflare:workers';
 import { isReadable, MESSAGE_FORMAT, type OwnerCall, type OwnerReply } from '../engine/messages.ts';
+import type { RootCall } from '../engine/middle.ts';
 import { Owner } from '../engine/owner.ts';
+import { roleOf, rootNameOf } from '../engine/role.ts';
 import { restore, WriteBehind } from '../engine/write-behind.ts';
 import { isSharedName } from '../policy/counter.ts';
 import { logEvent } from '../telemetry/log.ts';
@@ -24,20 +26,26 @@ const SHARED_BLOCKS = 16;
 
 const UNCONFIRMED = { allowUnconfirmed: true } as const;
 
-export class LimiterOwner extends DurableObject {
+export class LimiterOwner extends DurableObject<Cloudflare.Env> {
   readonly #owner: Owner;
   readonly #writeBehind: WriteBehind;
   #writeTimer: ReturnType<typeof setTimeout> | undefined;
   #hasAlarm = false;
+  readonly #root: string | undefined;
+  #rootTimer: ReturnType<typeof setTimeout> | undefined;
+  #isRootSilent = false;
 
   constructor(state: DurableObjectState, env: Cloudflare.Env) {
     super(state, env);
-    const isShared = isSharedName(state.id.name ?? '');
+    const name = state.id.name ?? '';
+    const isShared = isSharedName(name);
+    this.#root = rootNameOf(name);
     const stored = restore(state.storage.kv.list());
     this.#writeBehind = new WriteBehind(isShared ? SHARED_BLOCKS : BLOCKS);
     this.#owner = new Owner(
       {
         incarnation: crypto.randomUUID(),
+        ...roleOf(name, Date.now()),
         countersMax: isShared ? SHARED_COUNTERS_MAX : COUNTERS_MAX,
         onChanged: (changed, restInMs) => this.#writeBehind.changed(changed, restInMs),
         onDisplaced: () => logEvent({ event: 'counter_displaced', owner: state.id.name }),
@@ -59,6 +67,7 @@ export class LimiterOwner extends DurableObject {
     const nowMs = Date.now();
     const reply = this.#owner.handle(call, nowMs);
     this.#writeWhenDue(nowMs);
+    this.#tellRootWhenDue(nowMs);
     return reply;
   }
 
@@ -66,8 +75,39 @@ export class LimiterOwner extends DurableObject {
     const nowMs = Date.now();
     this.#hasAlarm = false;
     this.#owner.sweep(nowMs);
+    this.#tellRootWhenDue(nowMs);
     if (this.#owner.restInMs(nowMs) > 0) this.#write(nowMs);
     else await this.ctx.storage.deleteAll();
+  }
+
+  /** A middle owner has a word for its root now and then, whether anybody asks it or not. No request waits for what comes of it. */
+  #tellRootWhenDue(nowMs: number): void {
+    if (this.#root === undefined) return;
+    const rootCall = this.#owner.rootCall(nowMs);
+    if (rootCall !== undefined) this.ctx.waitUntil(this.#tellRoot(this.#root, rootCall));
+    const dueInMs = this.#owner.rootCallInMs(nowMs);
+    if (this.#rootTimer !== undefined) clearTimeout(this.#rootTimer);
+    this.#rootTimer =
+      dueInMs === undefined
+        ? undefined
+        : setTimeout(() => this.#tellRootWhenDue(Date.now()), Math.max(1, Math.ceil(dueInMs)));
+  }
+
+  async #tellRoot(root: string, rootCall: RootCall): Promise<void> {
+    let reply: OwnerReply | undefined;
+    try {
+      reply = await (this.env.OWNER.getByName(root) as unknown as LimiterOwner).call(rootCall.call);
+      if (this.#isRootSilent) logEvent({ event: 'root_reachable', owner: this.ctx.id.name });
+      this.#isRootSilent = false;
+    } catch (error) {
+      if (!this.#isRootSilent)
+        logEvent({ event: 'root_unreachable', owner: this.ctx.id.name, reason: String(error) });
+      this.#isRootSilent = true;
+    }
+    const nowMs = Date.now();
+    this.#owner.rootReplied(rootCall, reply, nowMs);
+    this.#writeWhenDue(nowMs);
+    this.#tellRootWhenDue(nowMs);
   }
 
   #writeWhenDue(nowMs: number): void {
