@@ -94,20 +94,62 @@ const noisyUser: Scenario = {
   ],
 };
 
+/** What the one tenant sends, of its own limit. */
+const NEIGHBOUR_TIMES = 20;
+
+const noisyNeighbour: Scenario = {
+  name: 'noisy-neighbour',
+  about:
+    'one tenant at 20 times its limit: tenants that share isolates and a larger limit with it are refused nothing',
+  cases: [
+    noisyCase({ label: '', load: 0.8, burst: 10_000, times: NEIGHBOUR_TIMES }),
+    noisyCase({ label: 'later', load: 0.8, burst: 10_000, times: NEIGHBOUR_TIMES, fromMs: 1_000 }),
+    largeTenantsCase('large'),
+  ],
+};
+
+/** Ten tenants in every isolate, each large enough to be leased; the shared limit is asked for 0.6 by what is inside its quota. */
+function largeTenantsCase(label: string): Case {
+  return {
+    label,
+    plan: () => {
+      const shared = orgRule(0);
+      const [noisy, ...others] = Array.from({ length: 11 }, (_, at) => [
+        perSecond({ perSecond: 1_000, policy: 'tenant', owner: `tenant ${at}` }),
+        shared,
+      ]);
+      const tenant = (enforced: readonly Winner[], group: string, times: number) =>
+        load(
+          { enforced },
+          { isolates: ISOLATES, group, phases: [{ forMs: 2_500, perSecond: 1_000 * times }] },
+        );
+      return {
+        isolates: ISOLATES,
+        streams: [
+          tenant(noisy!, 'noisy', NEIGHBOUR_TIMES),
+          ...others.map((enforced, at) => tenant(enforced, `tenant ${at + 1}`, 0.5)),
+        ],
+      };
+    },
+  };
+}
+
 interface Noisy {
   readonly label: string;
   /** How much of the organisation's limit the others ask for; each of them is at half of its own. */
   readonly load: number;
   readonly burst: number;
+  /** What the one user sends, of its own limit; 100 unless said. */
+  readonly times?: number;
   /** When the one user begins. */
   readonly fromMs?: number;
 }
 
-function noisyCase({ label, load: times, burst, fromMs = 0 }: Noisy): Case {
+function noisyCase({ label, load: ofShared, burst, times = 100, fromMs = 0 }: Noisy): Case {
   return {
     label,
     plan: () => {
-      const perSecondOfOthers = 10_000 * times;
+      const perSecondOfOthers = 10_000 * ofShared;
       const count = perSecondOfOthers / 50;
       const org = orgRule(0, burst);
       const others = users({
@@ -125,7 +167,7 @@ function noisyCase({ label, load: times, burst, fromMs = 0 }: Noisy): Case {
           group: 'noisy',
           phases: [
             { forMs: fromMs, perSecond: 0 },
-            { forMs: 4_000 - fromMs, perSecond: 10_000 },
+            { forMs: 4_000 - fromMs, perSecond: 100 * times },
           ],
         },
       );
@@ -253,6 +295,7 @@ const ruleChange: Scenario = {
 export const CALLERS: readonly Scenario[] = [
   manyLimits,
   noisyUser,
+  noisyNeighbour,
   costs,
   concurrency,
   coldParallel,
