@@ -37,6 +37,10 @@ export interface Plan {
   readonly deadlineMs?: number;
   /** Owners are out of reach at times: measured against what `engine/bound` says of that, and not against the bare limit. */
   readonly isDegraded?: boolean;
+  /** Regions that ask for limits which they share; 1 unless said. */
+  readonly regions?: number;
+  /** Some of them are cut off from others at times. */
+  readonly isPartitioned?: boolean;
   /** Everybody has an answer within so long, or the run fails. */
   readonly answeredWithinMs?: number;
   /** Units that callers inside their quota may be refused; none unless said. */

@@ -4,9 +4,10 @@ import { CALLERS } from './scenarios/callers.ts';
 import { HOT } from './scenarios/hot.ts';
 import { ILLS } from './scenarios/ills.ts';
 import { OWNERS } from './scenarios/owners.ts';
+import { REGIONAL } from './scenarios/regions.ts';
 import { STORM } from './scenarios/storm.ts';
 
-export const SCENARIOS: readonly Scenario[] = [...HOT, ...CALLERS, ...ILLS, ...OWNERS, ...STORM];
+export const SCENARIOS: readonly Scenario[] = [...HOT, ...CALLERS, ...ILLS, ...OWNERS, ...STORM, ...REGIONAL];
 
 /** The name of a row: the scenario's, and which case of it. */
 export function rowName({ name }: Pick<Scenario, 'name'>, { label }: Case): string {

@@ -194,12 +194,16 @@ class Simulation implements Stage {
     };
   }
 
-  #newChapter(faults: Faults, { isDegraded = false }: Pick<Plan, 'isDegraded'>): Chapter {
-    const { isolates, largestCost = 1 } = this.#plan;
-    const topology = { isolates, blindIsolates: isDegraded ? isolates : 0, largestCost };
+  #newChapter(
+    faults: Faults,
+    { isDegraded = false, isPartitioned = false }: Pick<Plan, 'isDegraded' | 'isPartitioned'>,
+  ): Chapter {
+    const { isolates, largestCost = 1, regions = 1 } = this.#plan;
+    const topology = { isolates, blindIsolates: isDegraded ? isolates : 0, largestCost, regions };
     const watch = new Watch({
       roundTripMs: roundTripMs(faults),
       isDegraded,
+      isPartitioned,
       topology,
       losses: this.#lossesFromNow(),
       holderSteps: this.#holderStepsFromNow(),
@@ -214,7 +218,7 @@ class Simulation implements Stage {
     const { world } = this;
     const before = new Map([...world.owners].map(([name, { losses }]) => [name, losses]));
     return (owner) => {
-      const { evictions, steps } = world.owner(owner).losses;
+      const { evictions, steps } = world.owners.get(owner)?.losses ?? { evictions: 0, steps: 0 };
       const past = before.get(owner) ?? { evictions: 0, steps: 0 };
       return { evictions: evictions - past.evictions, steps: steps - past.steps };
     };

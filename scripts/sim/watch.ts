@@ -7,8 +7,11 @@
  * measured by it.
  */
 import { capacity, countsSlots, type Limit } from '../../src/core/decision.ts';
-import { boundOf, type Topology } from '../../src/engine/bound.ts';
+import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
+import type { RegionBound } from '../../src/engine/bound-regions.ts';
 import type { Winner } from '../../src/policy/counter.ts';
+import { inRegion } from '../../src/policy/place.ts';
+import { REGIONS } from '../../src/policy/region.ts';
 import type { Losses } from './owner-server.ts';
 import { type Envelope, Excess, envelopeOf, SlotsExcess, WindowExcess } from './reference.ts';
 
@@ -23,6 +26,8 @@ export interface WatchOptions {
   readonly isDegraded: boolean;
   readonly topology: Topology;
   readonly losses: (owner: string) => Losses;
+  /** Some regions are cut off from others at times. */
+  readonly isPartitioned: boolean;
   /** How often the clock of some isolate has been set forward: what it holds of a counter then refills once, as an owner's bucket does. */
   readonly holderSteps: () => number;
   /** How fast an owner's clock may run. */
@@ -75,6 +80,15 @@ export class Watch {
   }
 }
 
+/** What counts in place of the bare limit, where owners or the root are out of reach at times. */
+function boundUnder(
+  { flapping, regional }: Bound,
+  { isDegraded, isPartitioned }: WatchOptions,
+): Excess | undefined {
+  if (isPartitioned && regional !== undefined) return new Excess(regional.partition, LATE_ANSWER_MS);
+  return isDegraded ? new Excess(flapping, LATE_ANSWER_MS) : undefined;
+}
+
 class WatchedCounter {
   readonly #winner: Winner;
   readonly #options: WatchOptions;
@@ -82,6 +96,7 @@ class WatchedCounter {
   readonly #rateFactor: number;
   readonly #bound: Excess | undefined;
   readonly #crashUnits: number;
+  readonly #regional: RegionBound | undefined;
   #limit: Limit;
   #changesAtMs: number | undefined;
 
@@ -93,8 +108,9 @@ class WatchedCounter {
     this.#limit = limit;
     this.#rateFactor = 1 + options.driftPpm / 1e6;
     this.#bare = this.#bareOf(limit);
-    this.#bound = options.isDegraded ? new Excess(bound.flapping, LATE_ANSWER_MS) : undefined;
+    this.#bound = boundUnder(bound, options);
     this.#crashUnits = bound.crashUnits;
+    this.#regional = bound.regional;
   }
 
   get overLimit(): number {
@@ -112,11 +128,25 @@ class WatchedCounter {
     this.#bound?.admitted(cost, atMs);
     const { worst: excess } = this.#bound ?? this.#bare;
     if (excess === 0) return undefined;
-    const { evictions, steps } = this.#options.losses(this.#winner.owner.name);
-    const isHeld = this.#winner.rule.consistency !== 'strict';
-    const refills = steps + (isHeld ? this.#options.holderSteps() : 0);
-    const allowed = evictions * this.#crashUnits + refills * capacity(this.#limit);
+    const allowed = this.#allowed();
     return excess > allowed ? { counterId: this.#winner.counterId, excess, allowed } : undefined;
+  }
+
+  /** What may be admitted beside all that: what machines have lost, and the credit of regions. */
+  #allowed(): number {
+    const { owner, rule } = this.#winner;
+    const { losses, holderSteps } = this.#options;
+    const { evictions, steps } = losses(owner.name);
+    let refills = steps + (rule.consistency === 'strict' ? 0 : holderSteps());
+    if (this.#regional === undefined) return evictions * this.#crashUnits + refills * capacity(this.#limit);
+    const { coldStartUnits, rootCrashUnits, regionCrashUnits } = this.#regional;
+    let allowed = coldStartUnits + evictions * rootCrashUnits;
+    for (const region of REGIONS) {
+      const lost = losses(inRegion(this.#winner, region).owner.name);
+      allowed += lost.evictions * regionCrashUnits;
+      refills += lost.steps;
+    }
+    return allowed + refills * capacity(this.#limit);
   }
 
   /** A higher limit counts at once, a lower one when the old one can have no effect any more. */

@@ -7,6 +7,7 @@
  */
 import { capacity, countsSlots, type Limit } from '../core/decision.ts';
 import type { Rule } from '../policy/ruleset.ts';
+import { type RegionBound, regionBoundOf } from './bound-regions.ts';
 import { slotBoundOf } from './bound-slots.ts';
 import { FALLBACK_MARGIN } from './fallback.ts';
 import { REST_UNWRITTEN_MS, WRITE_INTERVAL_MS } from './write-behind.ts';
@@ -20,6 +21,8 @@ export interface Topology {
   /** Isolates that have never heard from the owner when it falls silent. */
   readonly blindIsolates: number;
   readonly largestCost: number;
+  /** Where a limit that regions share is asked for; 1 unless said. */
+  readonly regions?: number;
 }
 
 /** In any t seconds at most `burstUnits + unitsPerSecond * t` units. */
@@ -38,6 +41,8 @@ export interface Bound {
   readonly flapping: Envelope & { readonly rateFactor: number };
   /** What an owner that loses its memory forgets, and so may admit again. */
   readonly crashUnits: number;
+  /** Where regions share the limit; the numbers above are then of all of them together, while each reaches the root. */
+  readonly regional?: RegionBound | undefined;
   readonly sentences: readonly string[];
 }
 
@@ -50,10 +55,13 @@ export function boundOf(rule: Rule, topology: Topology): Bound | undefined {
     rule.scope === 'local' ? localNumbers(limit, topology) : ownedNumbers(rule, limit, topology);
   const sentences =
     rule.scope === 'local' ? localSentences(numbers, topology) : ownedSentences(rule, numbers, topology);
-  return { ...numbers, sentences };
+  const { regions = 1, largestCost } = topology;
+  const regional = regionBoundOf(rule, limit, { regions, largestCost, crashUnits: numbers.crashUnits });
+  if (regional === undefined) return { ...numbers, sentences };
+  return { ...numbers, regional, sentences: [...sentences, ...regionSentences(regional)] };
 }
 
-type Numbers = Omit<Bound, 'sentences'>;
+type Numbers = Omit<Bound, 'sentences' | 'regional'>;
 
 function ownedNumbers(rule: Rule, limit: Limit, topology: Topology): Numbers {
   const own = envelopeOf(limit);
@@ -150,6 +158,20 @@ function ownedSentences({ failureMode }: Rule, numbers: Numbers, topology: Topol
     `healthy: ${told(numbers.steady)}, nothing above the limit`,
     ...silent,
     `owner crashes: ${units(crashUnits)} may be admitted again (1 s of charges and 5 s of refill)`,
+  ];
+}
+
+function regionSentences({
+  regions,
+  coldStartUnits,
+  partition,
+  rootCrashUnits,
+  regionCrashUnits,
+}: RegionBound): readonly string[] {
+  return [
+    `${counted(regions, 'region')} at a cold start: ${units(coldStartUnits)} above the limit, which are paid back`,
+    `regions cut off: ${told(partition)}, ${times(partition)} the rate, all sides together`,
+    `a region's owner crashes: ${units(regionCrashUnits)} may be admitted again; the root: ${units(rootCrashUnits)}`,
   ];
 }
 

@@ -17,6 +17,9 @@ import { middleTerms } from './middle-terms.ts';
 /** Regions, and slices of a key too hot for one object: more than this at once are none of ours. */
 const MIDDLES_MAX = 128;
 
+/** A credit must not go on for ever: after so many answers others have given up what they could. */
+const WAITS_MAX = 8;
+
 /** For so long all may be newcomers. */
 const COLD_MS = 2_000;
 
@@ -32,6 +35,8 @@ export interface MiddleRecord {
   readonly number: number;
   readonly unitsPerMs: number;
   readonly grants: number;
+  /** How often it was told to wait on its credit. */
+  readonly waits: number;
 }
 
 export class MiddleBook {
@@ -106,8 +111,8 @@ export class MiddleBook {
     const { units, unitsPerMs } = terms;
     // Whoever lives on credit is better off with that than with nothing.
     const isCold = clock.logicalMs - this.#sinceMs < COLD_MS;
-    if (heard.number === 0 && units < 1 && unitsPerMs === 0 && !isCold) {
-      this.#records.set(holder, heard);
+    if (heard.waits < WAITS_MAX && heard.number === 0 && units < 1 && unitsPerMs === 0 && !isCold) {
+      this.#records.set(holder, { ...heard, waits: heard.waits + 1 });
       return grantOf(report.counterId, heard, terms);
     }
     book.lend(counter, holder, { ...terms, number }, clock);
@@ -145,7 +150,16 @@ function hearOfLease(
 const NO_TERMS = { unitsPerMs: 0, capacity: 0, lifeMs: 0, renewInMs: 0, isScarce: false, share: 0 };
 
 function recordOf({ epoch, owed, returned, lent, number }: MiddleReport): MiddleRecord {
-  return { epoch, owed: owed.heard, returned: returned.heard, lent, number, unitsPerMs: 0, grants: 0 };
+  return {
+    epoch,
+    owed: owed.heard,
+    returned: returned.heard,
+    lent,
+    number,
+    unitsPerMs: 0,
+    grants: 0,
+    waits: 0,
+  };
 }
 
 function grantOf(

@@ -35,7 +35,8 @@ const OVERLOAD = 1.1;
 const REPAID_MS = 2_000;
 const REPAID_PART = 0.5;
 
-const LIFE_MS = 5_000;
+/** How long a middle owner goes on without a word from the root. */
+export const LEASE_MS = 5_000;
 const CALM_RENEWAL_MS = 600;
 const SCARCE_RENEWAL_MS = 500;
 
@@ -83,7 +84,7 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
     units,
     unitsPerMs: lentRate(ask, share, isNew),
     capacity: room,
-    lifeMs: LIFE_MS,
+    lifeMs: LEASE_MS,
     renewInMs: isNew ? 0 : isScarce ? SCARCE_RENEWAL_MS : CALM_RENEWAL_MS,
     isScarce,
     share,
