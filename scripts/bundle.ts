@@ -35,7 +35,7 @@ export async function compatibilityDate(): Promise<string> {
 export type HelperName = 'baseline' | 'demo-origin' | 'fault-control' | 'fault-gateway' | 'fault-owner';
 
 /**
- * Turns helper Workers into JavaScript, one `NAME.js` each. Imports stay as they are written: what a helper imports is the
+ * Turns helper Workers into JavaScript, one `NAME.js` each. What a helper imports of `src/index.ts` stays as it is written: it is the
  * production bundle, which the server's config names accordingly, and not a second copy of its sources.
  */
 export function buildHelpers(names: readonly HelperName[], outDir: string): void {
@@ -43,8 +43,10 @@ export function buildHelpers(names: readonly HelperName[], outDir: string): void
   buildSync({
     entryPoints: names.map((name) => join(PROJECT_ROOT, 'scripts', 'workers', `${name}.ts`)),
     outdir: outDir,
+    bundle: true,
     format: 'esm',
     target: 'es2024',
+    external: ['*/src/index.ts', 'cloudflare:*'],
     logLevel: 'silent',
   });
 }

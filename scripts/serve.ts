@@ -31,6 +31,9 @@ interface Flags extends Omit<ServerOptions, 'ruleset'> {
 /** Each gateway is an isolate with a heap of its own: more than this tells nothing new and fills a small machine. */
 const GATEWAYS_MAX = 64;
 
+/** Ten times as long as a middle owner waits for an answer. */
+const LATENCY_MS_MAX = 10_000;
+
 await runCommand(async () => {
   const signal = stopOnSignals();
   const { rules, quiet, ...flags } = parseFlags();
@@ -102,8 +105,13 @@ function parseFlags(): Flags {
     )
     .option(
       '--faults <port>',
-      'a test control: PUT /owner {"mode":"ok"|"down"|"slow","delayMs":N}, PUT /control {"mode":M}, GET and DELETE /counts',
+      'a test control: PUT /owner {"mode":"ok"|"down"|"slow","delayMs":N}, PUT /control {"mode":M}, PUT /region {"name":R,"mode":"cut"|"ok"}, GET and DELETE /counts',
       parsePort,
+    )
+    .option(
+      '--region-latency <ms>',
+      'how long a call from one region to the owner of the whole in another takes, and its answer',
+      parseLatency,
     )
     .option('--quiet', 'no logs')
     .parse()
@@ -116,6 +124,14 @@ function parseGateways(text: string): number {
     throw new InvalidArgumentError(`a whole number from 1 to ${GATEWAYS_MAX} is needed.`);
   }
   return count;
+}
+
+function parseLatency(text: string): number {
+  const latencyMs = Number(text);
+  if (!/^\d+$/.test(text) || latencyMs > LATENCY_MS_MAX) {
+    throw new InvalidArgumentError(`a whole number of milliseconds from 0 to ${LATENCY_MS_MAX} is needed.`);
+  }
+  return latencyMs;
 }
 
 function parseBeside(text: string, before: readonly Beside[]): readonly Beside[] {

@@ -14,6 +14,8 @@ export interface ServeConfig {
   readonly originUrl?: URL | undefined;
   readonly beside: readonly Beside[];
   readonly faultsPort?: number | undefined;
+  /** Absent: the regions are all in one place. */
+  readonly regionLatencyMs?: number | undefined;
   /** A compiled ruleset stands in `rules.json` and takes the place of the one in the bundle. */
   readonly ownRules: boolean;
   /** Where the objects' storage is kept; absolute. */
@@ -86,6 +88,7 @@ export function workerdConfig(config: ServeConfig): string {
 
 function limiterWorkers(config: ServeConfig): WorkerConfig[] {
   const faults = config.faultsPort !== undefined;
+  const isApart = config.regionLatencyMs !== undefined;
   const shared = [
     ...rulesAndOrigin(config),
     '(name = "REFRESH_SECONDS", text = "1")',
@@ -99,8 +102,12 @@ function limiterWorkers(config: ServeConfig): WorkerConfig[] {
   }));
   const owner = {
     name: 'owner',
-    modules: faults ? (['fault-owner', 'limiter'] as const) : (['limiter'] as const),
-    bindings: [...objectBindings(''), ...shared],
+    modules: isApart || faults ? (['fault-owner', 'limiter'] as const) : (['limiter'] as const),
+    bindings: [
+      ...objectBindings(''),
+      ...shared,
+      ...(isApart ? [`(name = "REGION_LATENCY_MS", text = "${config.regionLatencyMs}")`] : []),
+    ],
     objectClasses: Object.values(OBJECTS),
   };
   return [...gateways, owner];

@@ -40,6 +40,8 @@ export interface ServerOptions {
   readonly origin?: URL | undefined;
   readonly beside: readonly Beside[];
   readonly faults?: number | undefined;
+  /** Of a call from one region to another and its answer together, in milliseconds. */
+  readonly regionLatency?: number | undefined;
   /** Absent: durable storage lives and dies with the server. */
   readonly state?: string | undefined;
   readonly adminToken?: string | undefined;
@@ -99,6 +101,7 @@ async function writeConfig(options: ServerOptions, { folder, signal, recorder }:
     originUrl: options.origin,
     beside: options.beside,
     faultsPort: options.faults,
+    regionLatencyMs: options.regionLatency,
     ownRules: options.ruleset !== undefined,
     stateDir,
     adminToken: options.adminToken,

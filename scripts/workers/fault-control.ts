@@ -1,17 +1,23 @@
-/** The test control of `serve --faults`: one address for the owners' outage, the control plane's, and for the counts of all gateways. */
+/** The test control of `serve --faults`: one address for the outages of owners, of the control plane and between regions, and for the counts of all gateways. */
 
 type ControlEnv = Record<string, Fetcher> & { readonly OWNER_FAULTS: Fetcher };
+
+/** Calls of isolates to owners, and of middle owners to roots. */
+interface OwnerCounts {
+  readonly ownerCalls: number;
+  readonly rootCalls: number;
+}
 
 const ANY_URL = 'http://control/';
 
 export default {
   fetch(request: Request, env: ControlEnv): Promise<Response> | Response {
     const { pathname } = new URL(request.url);
-    if (/^\/(owner|control)$/.test(pathname) && request.method === 'PUT')
+    if (/^\/(owner|control|region)$/.test(pathname) && request.method === 'PUT')
       return env.OWNER_FAULTS.fetch(request);
     if (pathname === '/counts' && /^(GET|DELETE)$/.test(request.method)) return totals(request.method, env);
     return Response.json(
-      { error: 'PUT /owner, PUT /control, GET /counts and DELETE /counts are all there is' },
+      { error: 'PUT /owner, PUT /control, PUT /region, GET /counts and DELETE /counts are all there is' },
       { status: 404 },
     );
   },
@@ -23,10 +29,10 @@ async function totals(method: string, env: ControlEnv): Promise<Response> {
   const [owner, ...parts] = (await Promise.all([
     ask(env.OWNER_FAULTS),
     ...gateways.map((name) => ask(env[name]!)),
-  ])) as [{ ownerCalls: number }, ...Record<string, number>[]];
+  ])) as [OwnerCounts, ...Record<string, number>[]];
   const bySource: Record<string, number> = {};
   for (const part of parts) {
     for (const [source, count] of Object.entries(part)) bySource[source] = (bySource[source] ?? 0) + count;
   }
-  return Response.json({ ownerCalls: owner.ownerCalls, bySource });
+  return Response.json({ ...owner, bySource });
 }

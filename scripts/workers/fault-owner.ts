@@ -1,11 +1,16 @@
 /**
- * The production owner with an outage that can be switched on: a wrapper that exists under `serve --faults` only.
+ * The production owner with an outage that can be switched on, and with regions apart: a wrapper that exists under `serve --faults` and
+ * `serve --region-latency` only.
  *
  * A call that is down rejects at once, as one to a lost machine does. A slow call runs late: its caller has long given up by the
  * time it takes effect, which is what a real slow owner does too. The switch and the count are the isolate's, so they cover
  * every object in it.
  */
+import { env } from 'cloudflare:workers';
 import { ControlPlane as ProductionControl, LimiterOwner as ProductionOwner } from '../../src/index.ts';
+import { placeOf } from '../../src/policy/place.ts';
+import { isRegion, REGIONS } from '../../src/policy/region.ts';
+import { RegionsApart } from './regions-apart.ts';
 
 export { MetricsHub } from '../../src/index.ts';
 
@@ -16,7 +21,15 @@ type Call = ProductionOwner['call'];
 const DELAY_MS_MAX = 60_000;
 
 let fault: Fault = { mode: 'ok' };
+
+/** Calls of isolates to owners, and of middle owners to roots. */
 let ownerCalls = 0;
+let rootCalls = 0;
+
+const regions = new RegionsApart({
+  latencyMs: Number((env as { readonly REGION_LATENCY_MS?: string }).REGION_LATENCY_MS ?? 0),
+  wait: (ms) => scheduler.wait(ms),
+});
 
 /** What the control plane offers isolates in place of what is in force. */
 const CONTROL_MODES = ['ok', 'down', 'slow', 'empty', 'corrupt', 'older', 'other_domain'] as const;
@@ -56,7 +69,16 @@ export class ControlPlane extends ProductionControl {
 
 export class LimiterOwner extends ProductionOwner {
   override async call(...args: Parameters<Call>): Promise<Awaited<ReturnType<Call>>> {
-    ownerCalls += 1;
+    const [{ holder }] = args;
+    if (placeOf(holder) === undefined) {
+      ownerCalls += 1;
+      return this.#answer(args);
+    }
+    rootCalls += 1;
+    return regions.call(holder, this.ctx.id.name ?? '', () => this.#answer(args));
+  }
+
+  async #answer(args: Parameters<Call>): Promise<Awaited<ReturnType<Call>>> {
     if (fault.mode === 'down') throw new Error('Network connection lost.');
     if (fault.mode === 'slow') await scheduler.wait(fault.delayMs);
     return super.call(...args);
@@ -66,15 +88,16 @@ export class LimiterOwner extends ProductionOwner {
 export default {
   async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
-    if (pathname === '/control') return setControl(await request.json().catch(() => undefined));
-    switch (request.method) {
-      case 'PUT':
-        return setFault(await request.json().catch(() => undefined));
-      case 'DELETE':
-        ownerCalls = 0;
-        break;
+    if (request.method === 'PUT') {
+      const wanted: unknown = await request.json().catch(() => undefined);
+      if (pathname === '/control') return setControl(wanted);
+      return pathname === '/region' ? setRegion(wanted) : setFault(wanted);
     }
-    return Response.json({ ownerCalls });
+    if (request.method === 'DELETE') {
+      ownerCalls = 0;
+      rootCalls = 0;
+    }
+    return Response.json({ ownerCalls, rootCalls });
   },
 };
 
@@ -97,6 +120,16 @@ function setControl(wanted: unknown): Response {
   }
   controlMode = known;
   return Response.json({ mode: known });
+}
+
+function setRegion(wanted: unknown): Response {
+  const { name, mode } = (wanted ?? {}) as { name?: unknown; mode?: unknown };
+  if (!isRegion(name) || (mode !== 'cut' && mode !== 'ok')) {
+    const error = `the body is {"name":R,"mode":"cut"|"ok"}, R being one of ${REGIONS.join(', ')}`;
+    return Response.json({ error }, { status: 400 });
+  }
+  regions.set(name, mode);
+  return Response.json({ name, mode });
 }
 
 function parseFault(wanted: unknown): Fault | undefined {

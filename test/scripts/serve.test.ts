@@ -49,7 +49,11 @@ describe('serve', () => {
     await fetch(faults('/counts'), { method: 'DELETE' });
     await request(0, '192.0.2.20');
     await request(1, '192.0.2.20');
-    expect(await (await fetch(faults('/counts'))).json()).toEqual({ ownerCalls: 2, bySource: { owner: 2 } });
+    expect(await (await fetch(faults('/counts'))).json()).toEqual({
+      ownerCalls: 2,
+      rootCalls: 0,
+      bySource: { owner: 2 },
+    });
   });
 
   it('has an outage while the owner is set to be down, and none afterwards', async () => {
@@ -67,6 +71,19 @@ describe('serve', () => {
       expect((await setFault(body)).status).toBe(400);
     },
   );
+
+  it.each([
+    [{ name: 'mars', mode: 'cut' }],
+    [{ name: 'weur', mode: 'slow' }],
+    [{ name: 'weur' }],
+    [{ mode: 'cut' }],
+    ['weur'],
+    [null],
+  ])('refuses the region %j', async (body) => {
+    const response = await fetch(faults('/region'), { method: 'PUT', body: JSON.stringify(body) });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error: expect.stringContaining('weur') });
+  });
 
   it('stops on SIGTERM with exit code 0, within two seconds, and leaves nothing behind', async () => {
     const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('edge-limiter-serve-'));
