@@ -161,7 +161,7 @@ describe('an estimate', () => {
         expect([oneByOne, sampled.keys]).toEqual([4, 118]);
         expect(oneByOne + sampled.standFor + byFormula.keys).toBe(2_000);
         // Some 6,000 requests are measured of half of the load: chance alone makes that 1.3%, and this is three times as much.
-      expect(Math.abs(each.calls / meanOf(whole, 'calls') - 1)).toBeLessThan(0.04);
+        expect(Math.abs(each.calls / meanOf(whole, 'calls') - 1)).toBeLessThan(0.04);
         expect(
           Math.abs(each.calls / each.requests / (whole[0]!.calls / whole[0]!.requests) - 1),
         ).toBeLessThan(0.01);
