@@ -4,10 +4,19 @@ import { CALLERS } from './scenarios/callers.ts';
 import { HOT } from './scenarios/hot.ts';
 import { ILLS } from './scenarios/ills.ts';
 import { OWNERS } from './scenarios/owners.ts';
+import { PARTITIONS } from './scenarios/partitions.ts';
 import { REGIONAL } from './scenarios/regions.ts';
 import { STORM } from './scenarios/storm.ts';
 
-export const SCENARIOS: readonly Scenario[] = [...HOT, ...CALLERS, ...ILLS, ...OWNERS, ...STORM, ...REGIONAL];
+export const SCENARIOS: readonly Scenario[] = [
+  ...HOT,
+  ...CALLERS,
+  ...ILLS,
+  ...OWNERS,
+  ...STORM,
+  ...REGIONAL,
+  ...PARTITIONS,
+];
 
 /** The name of a row: the scenario's, and which case of it. */
 export function rowName({ name }: Pick<Scenario, 'name'>, { label }: Case): string {

@@ -59,8 +59,9 @@ export function lend(borrowing: Borrowing, clock: LogicalClock): LeaseGrant | un
   if (!books.every((book) => book.hasRoomFor(key))) return undefined;
   const terms = narrowest(counters.map((counter, at) => termsOf(counter, books[at]!, borrowing, clock)));
   if (terms === undefined) return undefined;
-  const isOnCredit = counters.some(({ upstream }) => upstream?.mode === 'credit');
-  const grant = { ...terms, number, isScarce: terms.isScarce && !isOnCredit };
+  // Whoever was told to hold would not see that a middle owner's first lease has come.
+  const isNew = counters.some(({ upstream }) => upstream?.isNew(clock.logicalMs));
+  const grant = { ...terms, number, isScarce: terms.isScarce && !isNew };
   for (const [at, counter] of counters.entries()) books[at]!.lend(counter, key, grant, clock);
   return grant;
 }

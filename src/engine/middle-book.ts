@@ -111,12 +111,19 @@ export class MiddleBook {
     const { units, unitsPerMs } = terms;
     // Whoever lives on credit is better off with that than with nothing.
     const isCold = clock.logicalMs - this.#sinceMs < COLD_MS;
-    if (heard.waits < WAITS_MAX && heard.number === 0 && units < 1 && unitsPerMs === 0 && !isCold) {
+    if (heard.waits < WAITS_MAX && report.number === 0 && units < 1 && unitsPerMs === 0 && !isCold) {
       this.#records.set(holder, { ...heard, waits: heard.waits + 1 });
       return grantOf(report.counterId, heard, terms);
     }
     book.lend(counter, holder, { ...terms, number }, clock);
-    const lent = { ...heard, number, unitsPerMs, lent: heard.lent + units, grants: heard.grants + 1 };
+    const lent = {
+      ...heard,
+      number,
+      unitsPerMs,
+      lent: heard.lent + units,
+      grants: heard.grants + 1,
+      waits: 0,
+    };
     this.#records.set(holder, lent);
     return grantOf(report.counterId, lent, terms);
   }

@@ -20,6 +20,13 @@ const SCARCE_ROOM_PART = 0.5;
 /** Rate beyond what is asked for now, while there is plenty: it can be seen that more is asked for. */
 const RATE_MARGIN = 1.25;
 
+/** Whoever has its room full needs little beyond what is asked for: the rest would overflow there, and others may be short of it. */
+const FULL_PART = 0.8;
+const FULL_MARGIN = 1.05;
+
+/** Whoever has not may have so much more than its part of what others leave. */
+const SHORT_MARGIN = 1.25;
+
 /** A rate that is as near as this to what it should be is left alone: what is lowered counts twice for a while. */
 const NEAR_ENOUGH = 0.1;
 
@@ -37,7 +44,7 @@ const REPAID_PART = 0.5;
 
 /** How long a middle owner goes on without a word from the root. */
 export const LEASE_MS = 5_000;
-const CALM_RENEWAL_MS = 600;
+const CALM_RENEWAL_MS = 700;
 const SCARCE_RENEWAL_MS = 500;
 
 export type MiddleTerms = Pick<
@@ -82,7 +89,7 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
   const units = Math.max(0, Math.min(level, Math.max(wanted, aboveBrim)));
   return {
     units,
-    unitsPerMs: lentRate(ask, share, isNew),
+    unitsPerMs: lentRate(ask, { share, isNew, isFull: held >= FULL_PART * room }),
     capacity: room,
     lifeMs: LEASE_MS,
     renewInMs: isNew ? 0 : isScarce ? SCARCE_RENEWAL_MS : CALM_RENEWAL_MS,
@@ -93,15 +100,15 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
 
 function lentRate(
   { limit, level, lentToOthers, unitsPerMs: own, demand }: MiddleAsk,
-  share: number,
-  isNew: boolean,
+  { share, isNew, isFull }: { share: number; isNew: boolean; isFull: boolean },
 ): number {
   const whole = limit.quota / limit.windowMs;
   const rate = Math.max(whole * (1 - REPAID_PART), whole - Math.max(0, -level) / REPAID_MS);
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
-  const margin = isNew ? NEWCOMER_MARGIN : RATE_MARGIN;
-  const target = Math.min(rate * share, (demand.unitsPerSecond * margin) / 1_000);
-  const isNear = Math.abs(own - target) <= NEAR_ENOUGH * target;
+  const margin = isNew ? NEWCOMER_MARGIN : isFull ? FULL_MARGIN : RATE_MARGIN;
+  const fair = rate * share * (isNew || isFull ? 1 : SHORT_MARGIN);
+  const target = Math.min(fair, (demand.unitsPerSecond * margin) / 1_000);
+  const isNear = own <= target && own >= (1 - NEAR_ENOUGH) * target;
   return Math.min(free, isNear ? own : target);
 }
 

@@ -34,6 +34,9 @@ const TELLING_UNITS = 16;
 /** No report sooner after an answer than this: what was asked for just before it says little. */
 const PAUSE_MS = 50;
 
+/** For so long a root's first answer is waited for, and nobody is told to hold. */
+const NEW_MS = 1_000;
+
 /** How often a root that does not answer is asked. */
 const RETRY_MS = 1_000;
 
@@ -92,6 +95,7 @@ export interface StoredUpstream {
   readonly lease: Lease;
   readonly advance: Advance;
   readonly credit: Advance;
+  readonly isCredit: boolean;
   readonly owed: Total;
   readonly returned: Total;
   readonly lent: number;
@@ -116,10 +120,13 @@ export class Upstream {
   #epoch: number;
   #mode: Mode = 'credit';
   #lease = NO_LEASE;
+  /** What the grant before lent beyond this one: the root counts on that until the next report, and so it is gone by until then. */
+  #surplusPerMs = 0;
   /** Up to where the bucket is filled by what nobody has lent: the line. */
   #advance: Advance;
-  /** What is left of the credit, while the advance is another. */
+  /** What is left of the credit, while that is not the advance. */
   #credit: Advance;
+  #isCredit = true;
   #owed = NOTHING;
   #returned = NOTHING;
   #lent = 0;
@@ -128,6 +135,8 @@ export class Upstream {
   #meter: Meter;
   #askedSinceReport = 0;
   #askedAtMs = Number.NEGATIVE_INFINITY;
+  /** When somebody asked after a pause. */
+  #beganAtMs = Number.NEGATIVE_INFINITY;
   #largestCost = 1;
   #shortAtMs = Number.NEGATIVE_INFINITY;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
@@ -154,6 +163,7 @@ export class Upstream {
     this.#lease = stored.lease;
     this.#advance = stored.advance;
     this.#credit = stored.credit;
+    this.#isCredit = stored.isCredit;
     this.#owed = stored.owed;
     this.#returned = stored.returned;
     this.#lent = stored.lent;
@@ -172,8 +182,9 @@ export class Upstream {
     return this.#share;
   }
 
-  get mode(): Mode {
-    return this.#mode;
+  /** Whether it has just begun, and the root's first answer may still be on its way. */
+  isNew(nowMs: number): boolean {
+    return this.#mode === 'credit' && nowMs - this.#beganAtMs < NEW_MS;
   }
 
   /** The numbers that the bucket goes by now. */
@@ -182,7 +193,7 @@ export class Upstream {
     if (quota === 0) return this.#rule;
     const { unitsPerMs, units, capacity } = this.#advance;
     const isLeased = this.#mode === 'leased';
-    const rate = isLeased ? this.#lease.unitsPerMs : unitsPerMs;
+    const rate = isLeased ? this.#lease.unitsPerMs + this.#surplusPerMs : unitsPerMs;
     const burst = isLeased ? this.#lease.capacity + Math.max(0, units) : capacity;
     return { ...this.#rule, quota: Math.max(RATE_MIN, rate) * windowMs, burst: Math.max(BURST_MIN, burst) };
   }
@@ -196,6 +207,7 @@ export class Upstream {
       lease: this.#lease,
       advance: this.#advance,
       credit: this.#credit,
+      isCredit: this.#isCredit,
       owed: this.#owed,
       returned: this.#returned,
       lent: this.#lent,
@@ -246,6 +258,8 @@ export class Upstream {
     const level = levelOf(counter, clock);
     this.#endAdvance(level, clock.logicalMs);
     this.#mode = 'cut';
+    this.#surplusPerMs = 0;
+    this.#grants = 0;
     this.#advance = this.#newAdvance(this.#share, level, clock.logicalMs, FALLBACK_MARGIN);
     this.#refit(counter, level, clock);
   }
@@ -253,7 +267,10 @@ export class Upstream {
   /** Units were asked for here, or spent from what was lent on; `cost` is that of the dearest request. */
   asked(units: number, cost: number, nowMs: number): void {
     if (!(units > 0)) return;
-    if (nowMs - this.#askedAtMs > LEAVE_AFTER_MS) this.#meter = new Meter(nowMs);
+    if (nowMs - this.#askedAtMs > LEAVE_AFTER_MS) {
+      this.#meter = new Meter(nowMs);
+      this.#beganAtMs = nowMs;
+    }
     if (this.#reportDueMs === Number.POSITIVE_INFINITY) this.#reportDueMs = nowMs + FIRST_WORD_MS;
     this.#meter.arrive(units, nowMs);
     this.#askedSinceReport += units;
@@ -296,7 +313,7 @@ export class Upstream {
       counterId,
       limit: this.#rule,
       epoch: this.#epoch,
-      number: this.#lease.number,
+      number: this.#mode === 'leased' ? this.#lease.number : 0,
       lentOn: isOnCredit ? NOTHING_LENT : lent,
       held: isFinal ? held : held + lent.capacity,
       owed: { ...this.#owed, units: owed },
@@ -313,6 +330,10 @@ export class Upstream {
     this.#askedSinceReport = 0;
     this.#reportDueMs = nowMs + RETRY_MS;
     if (isFinal) this.#leave(counter, level, clock);
+    else if (this.#surplusPerMs > 0) {
+      this.#surplusPerMs = 0;
+      this.#refit(counter, level, clock);
+    }
     return report;
   }
 
@@ -346,9 +367,9 @@ export class Upstream {
     { sentMs, nowMs }: { sentMs: number; nowMs: number },
   ): number {
     const { number, unitsPerMs, capacity, lifeMs, renewInMs, isScarce, share } = grant;
-    const wasCut = this.#mode === 'cut';
     const before = this.#mode === 'leased' ? this.#lease : NO_LEASE;
     const isLess = unitsPerMs < MUCH_LESS * before.unitsPerMs || capacity < MUCH_LESS * before.capacity;
+    this.#surplusPerMs = Math.max(0, before.unitsPerMs + this.#surplusPerMs - unitsPerMs);
     this.#mode = 'leased';
     this.#lease = { number, unitsPerMs, capacity, endsAtMs: sentMs + lifeMs, isScarce };
     // The root counts on the larger one until it hears that this one has come, and others may be waiting for the rest.
@@ -357,19 +378,18 @@ export class Upstream {
     this.#grants += 1;
     const left = unitsAt(this.#advance, nowMs);
     this.#advance = { units: left, unitsPerMs: 0, capacity: 0, atMs: nowMs };
-    if (wasCut) this.#credit = { ...this.#credit, units: unitsAt(this.#credit, nowMs), atMs: nowMs };
-    if (!wasCut && this.#grants < GRANTS_ON_CREDIT) return level;
-    return level - this.#endAdvance(level, nowMs, wasCut);
+    return this.#grants < GRANTS_ON_CREDIT ? level : level - this.#endAdvance(level, nowMs);
   }
 
   /** The advance has done its work: what is missing in it is owed, and what is left of a credit is kept. Answers what is left. */
-  #endAdvance(level: number, nowMs: number, wasCut = false): number {
+  #endAdvance(level: number, nowMs: number): number {
     const line = unitsAt(this.#advance, nowMs);
     const below = Math.max(0, line - level);
     this.#owed = { ...this.#owed, units: this.#owed.units + below };
     const left = line - below;
     this.#advance = { units: 0, unitsPerMs: 0, capacity: 0, atMs: nowMs };
-    if (!wasCut && left !== 0) this.#credit = { ...this.#credit, units: left, atMs: nowMs };
+    if (this.#isCredit) this.#credit = { ...this.#credit, units: left, atMs: nowMs };
+    this.#isCredit = false;
     return left;
   }
 
@@ -377,7 +397,9 @@ export class Upstream {
     const nowMs = clock.logicalMs;
     this.#endAdvance(level, nowMs);
     this.#mode = 'credit';
+    this.#surplusPerMs = 0;
     this.#advance = { ...this.#credit, units: unitsAt(this.#credit, nowMs), atMs: nowMs };
+    this.#isCredit = true;
     this.#begin(this.#epoch + 1, nowMs);
     this.#reportDueMs = Number.POSITIVE_INFINITY;
     this.#refit(counter, this.#advance.units, clock);

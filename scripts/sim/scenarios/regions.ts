@@ -110,15 +110,19 @@ const nineRegions: Scenario = {
 /** One region after the other wakes, and sleeps again when the next but one is awake. */
 const followTheSun: Scenario = {
   name: 'follow-the-sun',
-  about: 'the demand goes around the world, in a minute and not in a day',
+  about: 'the demand goes around the world, in three minutes and not in a day',
   cases: [0.9, 2].map((times) => ({
     label: `${times}x`,
-    plan: () => worldwide(everywhere([regional()], (_, region) => daylight(region, LIMIT * times))),
+    plan: () =>
+      worldwide(
+        everywhere([regional({ perSecond: SUN_LIMIT })], (_, region) => daylight(region, SUN_LIMIT * times)),
+      ),
   })),
 };
 
-const HOUR_OF_SUN_MS = 1_000;
-const DAY_OF_SUN = 45;
+const SUN_LIMIT = 300;
+const HOUR_OF_SUN_MS = 2_000;
+const DAY_OF_SUN = 90;
 
 /** Above the horizon for four ninths of the day, and highest in the middle of it. */
 function daylight(region: Region, mean: number): readonly Phase[] {
