@@ -84,7 +84,11 @@ export class LimiterOwner extends DurableObject<Cloudflare.Env> {
   #tellRootWhenDue(nowMs: number): void {
     if (this.#root === undefined) return;
     const rootCall = this.#owner.rootCall(nowMs);
-    if (rootCall !== undefined) this.ctx.waitUntil(this.#tellRoot(this.#root, rootCall));
+    if (rootCall !== undefined) {
+      // Its last word ends a lease here at once, and no answer comes that would have that written.
+      this.#writeWhenDue(nowMs);
+      this.ctx.waitUntil(this.#tellRoot(this.#root, rootCall));
+    }
     const dueInMs = this.#owner.rootCallInMs(nowMs);
     if (this.#rootTimer !== undefined) clearTimeout(this.#rootTimer);
     this.#rootTimer =
