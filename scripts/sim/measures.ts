@@ -24,6 +24,8 @@ export interface Figures {
   readonly callsFirstSecond: number;
   /** The most in any later second. */
   readonly callsPerSecondMax: number;
+  /** The most calls that any one owner took in a second, the first two left out. */
+  readonly hottestOwner: number;
   /** Milliseconds that admitted requests waited for their verdict. */
   readonly waitP50: number;
   readonly waitP99: number;
@@ -43,6 +45,9 @@ export interface Figures {
   /** Units of requests that vanished with their isolate, undecided. */
   readonly lost: number;
 }
+
+/** A cold start is not what an object has to carry. */
+const SETTLED_AFTER_S = 2;
 
 export interface Arrival {
   readonly group: string;
@@ -82,6 +87,8 @@ export class Measures {
   #answerMax = 0;
   #fallbackDecisions = 0;
   #rootCalls = 0;
+  readonly #handled = new Map<string, number>();
+  #hottest = 0;
   #deniedAgain = 0;
 
   constructor(startMs: number) {
@@ -118,6 +125,16 @@ export class Measures {
     this.#rootCalls += 1;
   }
 
+  /** An owner has taken a call, of whomever. */
+  handled(owner: string, atMs: number): void {
+    const second = Math.floor((atMs - this.#startMs) / 1_000);
+    if (second < SETTLED_AFTER_S) return;
+    const key = `${second} ${owner}`;
+    const calls = (this.#handled.get(key) ?? 0) + 1;
+    this.#handled.set(key, calls);
+    this.#hottest = Math.max(this.#hottest, calls);
+  }
+
   called(atMs: number): void {
     this.#addInSecond(this.#callsBySecond, 1, atMs);
   }
@@ -136,6 +153,7 @@ export class Measures {
       rootCallsPerSecond: this.#rootCalls / Math.max(1, this.#admittedBySecond.length),
       callsPerThousand: this.#requests === 0 ? 0 : (calls * 1_000) / this.#requests,
       callsFirstSecond: this.#callsBySecond[0] ?? 0,
+      hottestOwner: this.#hottest,
       callsPerSecondMax: Math.max(0, ...this.#callsBySecond.slice(1)),
       waitP50: quantileOf(this.#waitsMs, 0.5),
       waitP99: quantileOf(this.#waitsMs, 0.99),

@@ -33,6 +33,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'calls/1000', figure: 'callsPerThousand', digits: 1, worst: 'highest' },
   { title: 'calls 1st s', figure: 'callsFirstSecond', digits: 0, worst: 'highest' },
   { title: 'calls/s max', figure: 'callsPerSecondMax', digits: 0, worst: 'highest' },
+  { title: 'hottest/s', figure: 'hottestOwner', digits: 0, worst: 'highest' },
   { title: 'root/s', figure: 'rootCallsPerSecond', digits: 1, worst: 'highest' },
   { title: 'wait p50 ms', figure: 'waitP50', digits: 1, worst: 'highest' },
   { title: 'p99 ms', figure: 'waitP99', digits: 1, worst: 'highest' },

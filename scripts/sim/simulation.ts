@@ -186,7 +186,10 @@ class Simulation implements Stage {
         this.witness.sent(from);
       },
       beforeHandling: (host) => invariants.beforeHandling(host),
-      handled: (host, call, reply, before) => invariants.handled(host, call, reply, before),
+      handled: (host, call, reply, before) => {
+        this.#chapter.measures.handled(host.name, this.world.time.elapsedMs);
+        invariants.handled(host, call, reply, before);
+      },
       problem: (problem) => invariants.problem(problem),
       toldRoot: () => this.#chapter.measures.toldRoot(),
       replied: (from) => this.witness.replied(from),

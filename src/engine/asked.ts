@@ -1,8 +1,74 @@
 /**
- * Owners that have been asked for one request: each answers in its own time, and a single denial settles them all.
+ * What a request asks of the owners of its counters, and what each of them comes to: each answers in its own time, and a single denial settles
+ * them all.
  */
+
+import type { Winner } from '../policy/counter.ts';
+import type { Version } from '../policy/ruleset.ts';
 import type { Group } from './groups.ts';
-import type { Asked, GroupResult } from './owners.ts';
+import type { LeaseReport } from './lease.ts';
+import type { Answer, OwnerReply, Question } from './messages.ts';
+
+export interface Ask {
+  readonly id: string;
+  readonly version: Version;
+  readonly cost: number;
+  readonly largestCost: number;
+  /** The cost will be corrected once it is known. */
+  readonly isEstimate?: boolean;
+  /** When the request began to wait: owners that are asked one after the other share its deadline. */
+  readonly startedMs: number;
+  readonly deadlineMs: number;
+}
+
+/** A denial that the isolate remembers of one of the counters asked about. */
+export interface Remembered {
+  readonly winner: Winner;
+  readonly retryAfterMs: number;
+}
+
+/** One owner's part in a request; `result` is there once it has answered, or been decided without. */
+export interface Asked {
+  readonly group: Group;
+  result: GroupResult | undefined;
+  /** Absent where nobody had to be asked. */
+  readonly done?: Promise<GroupResult>;
+}
+
+/** An answer that nobody waited for any more. */
+export type LateAnswer = Pick<OwnerReply, 'incarnation'> & { readonly answer: Answer };
+
+export type GroupResult =
+  | { readonly kind: 'answered'; readonly answer: Answer; readonly incarnation: string }
+  /** Denials of other requests settled it while it waited for a place. */
+  | { readonly kind: 'remembered'; readonly denials: readonly Remembered[] }
+  /** Spent from a lease in hand. */
+  | { readonly kind: 'leased'; readonly takenMs: number }
+  /** The lease in hand is empty, and there is nothing to ask for. */
+  | { readonly kind: 'dry'; readonly retryAfterMs: number }
+  | { readonly kind: 'unanswered'; readonly late?: Promise<LateAnswer | undefined> };
+
+/** The question about a group's counters; `unitsPerSecond` is how fast each is asked for here. */
+export function questionOf(
+  { enforced, shadow, opening }: Group,
+  { id, cost, isEstimate }: Pick<Ask, 'id' | 'cost' | 'isEstimate'>,
+  {
+    lease,
+    unitsPerSecond,
+  }: { lease: LeaseReport | undefined; unitsPerSecond: (counterId: string) => number },
+): Question {
+  const asked = (winners: readonly Winner[], isShadow: boolean) =>
+    winners.map(({ counterId, rule }) => ({
+      id: counterId,
+      limit: rule.limit!,
+      shadow: isShadow,
+      unitsPerSecond: unitsPerSecond(counterId),
+      ...(rule.regional && { startCredit: rule.regional.startCredit }),
+    }));
+  const counters = [...asked(enforced, false), ...asked(shadow, true)];
+  const riders = { ...(isEstimate && { isEstimate }), ...(lease && { lease }), ...(opening && { opening }) };
+  return { id, cost, counters, ...riders };
+}
 
 /** `result` is there once `done` has settled. */
 export interface Pending extends Asked {

@@ -10,11 +10,11 @@ import { BucketTable } from '../core/bucket-table.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
 import type { Winner } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
-import { denialOrAll, isDenial, startAsking } from './asked.ts';
+import { type Ask, type Asked, denialOrAll, isDenial, type Remembered, startAsking } from './asked.ts';
 import { Errands } from './errands.ts';
 import { type Group, groupByOwner, phasesOf } from './groups.ts';
 import { LocalRules } from './local-rules.ts';
-import { type Ask, type Asked, Owners, type Remembered } from './owners.ts';
+import { Owners } from './owners.ts';
 import type { Background, Ports } from './ports.ts';
 import { merge, othersDenied, Reports, reportOn } from './reports.ts';
 import { Settlement } from './settlement.ts';
@@ -142,7 +142,7 @@ export class Gate {
       if (winners.length > 1) this.#owners.leases.unarrive(othersDenied(winners, reports, []), request.cost);
       return { reports, shadowDenied: [] };
     }
-    const { deciding, shadowOnly } = groupByOwner(winners, divide(request.shadow).owned);
+    const { deciding, shadowOnly } = this.#owners.placed(groupByOwner(winners, divide(request.shadow).owned));
     const ask = this.#newAsk(request);
     const spent = this.#spendLeases(deciding, ask, background);
     if (spent.length < deciding.length && !spent.some(({ result }) => isDenial(result)))
@@ -153,7 +153,7 @@ export class Gate {
   /** What an owner denied says nothing of the units that it has lent to this isolate. */
   #areLeased(denials: readonly Remembered[], winners: readonly Winner[], cost: number): boolean {
     if (this.#owners.leases.isEmpty) return false;
-    const { deciding } = groupByOwner(winners, NO_WINNERS);
+    const { deciding } = this.#owners.placed(groupByOwner(winners, NO_WINNERS));
     const leased = deciding.filter((group) => this.#owners.leases.canTake(group, cost));
     return denials.every(({ winner }) => leased.some(({ enforced }) => enforced.includes(winner)));
   }

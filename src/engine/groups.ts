@@ -2,11 +2,14 @@
  * The counters of a request, by the owner that decides them together.
  */
 import type { OwnerRef, Winner } from '../policy/counter.ts';
+import type { MiddleGrant } from './messages.ts';
 
 export interface Group {
   readonly owner: OwnerRef;
   readonly enforced: readonly Winner[];
   readonly shadow: readonly Winner[];
+  /** What the owner begins with, where it is a slice of another that may just have been split. */
+  readonly opening?: readonly MiddleGrant[];
 }
 
 export interface Groups {

@@ -45,6 +45,8 @@ export interface Question {
   readonly counters: readonly CounterQuestion[];
   /** The cost is an estimate; a correction will follow, and wants to know when it was charged. */
   readonly isEstimate?: boolean;
+  /** What a slice of an owner begins with, as that owner told the isolate. */
+  readonly opening?: readonly MiddleGrant[];
   /** The holder would like to spend these counters by itself; what it still has of an earlier lease, if anything. */
   readonly lease?: LeaseReport;
 }
@@ -56,7 +58,7 @@ export interface CounterQuestion {
   readonly shadow: boolean;
   /** How fast this counter is asked for in the isolate, without what other counters denied. */
   readonly unitsPerSecond: number;
-  /** What part of the limit a middle owner admits on credit; only where the counter is one of several under a root. */
+  /** What part of the limit a region admits on credit; only where regions share it. */
   readonly startCredit?: number;
 }
 
@@ -102,6 +104,8 @@ export interface MiddleGrant {
   /** Units lent in this epoch, all grants together. */
   readonly lent: number;
   readonly unitsPerMs: number;
+  /** Until then the rate is still lent to others, and the lease does not refill. */
+  readonly risesInMs?: number;
   readonly capacity: number;
   readonly lifeMs: number;
   /** When to report again, counted from the reply. */
@@ -166,6 +170,11 @@ export interface Answer {
   readonly counters: readonly CounterReport[];
   /** Absent when there was nothing worth lending. */
   readonly lease?: LeaseGrant;
+  /**
+   * The owner has more holders than it can serve: whoever wants a lease should ask its slice (`engine/slices`), and take along what each slice
+   * begins with; nothing once they have all begun.
+   */
+  readonly split?: readonly MiddleGrant[];
   /** The owner's clock when it charged an estimate. */
   readonly chargedAt?: LogicalClock;
 }

@@ -9,16 +9,24 @@ import { available, charge, giveBack, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { capacity } from '../core/decision.ts';
 import type { Counter } from './counters.ts';
+import { Demand } from './demand.ts';
 import { NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import type { MiddleGrant, MiddleReport, Total } from './messages.ts';
-import { middleTerms } from './middle-terms.ts';
+import { LEASE_MS, type MiddleTerms, middleTerms } from './middle-terms.ts';
+import { OPENING_MS } from './slices.ts';
 
 /** Regions, and slices of a key too hot for one object: more than this at once are none of ours. */
 const MIDDLES_MAX = 128;
 
 /** A credit must not go on for ever: after so many answers others have given up what they could. */
 const WAITS_MAX = 8;
+
+/** The rest is there for isolates that ask before they have heard of it. */
+const OPENING_PART = 0.7;
+
+/** When all isolates have moved to their slices. */
+const SETTLED_MS = 3_000;
 
 /** For so long all may be newcomers. */
 const COLD_MS = 2_000;
@@ -41,7 +49,10 @@ export interface MiddleRecord {
 
 export class MiddleBook {
   readonly #records: Map<string, MiddleRecord>;
+  readonly #demand = new Demand();
   #sinceMs = Number.POSITIVE_INFINITY;
+  #opening: MiddleGrant | undefined;
+  #risesAtMs = 0;
 
   constructor(stored: readonly (readonly [string, MiddleRecord])[] = []) {
     this.#records = new Map(stored);
@@ -53,6 +64,50 @@ export class MiddleBook {
 
   has(holder: string): boolean {
     return this.#records.has(holder);
+  }
+
+  /**
+   * Splits the counter: each of these middle owners is lent an equal part of what is left. Answers what each begins with, for as long as it
+   * may be told.
+   */
+  open(
+    counter: Counter,
+    holders: () => readonly string[],
+    { number, epoch }: { number: number; epoch: number },
+    clock: LogicalClock,
+  ): MiddleGrant | undefined {
+    if (this.#records.size > 0) return this.#openingAt(clock.logicalMs);
+    this.#sinceMs = clock.logicalMs;
+    counter.lent ??= new LeaseBook(clock.logicalMs);
+    const { limit, lent: book } = counter;
+    const names = holders();
+    const lent = book.lentNow(clock.logicalMs);
+    // Nothing is lent to isolates any more, so by then all the rate is free.
+    this.#risesAtMs = clock.logicalMs + lent.endsInMs;
+    const part = OPENING_PART / names.length;
+    const terms = {
+      units: Math.max(0, available(limit, counter.state, nowMsFor(limit, clock))) * part,
+      unitsPerMs: (limit.quota / limit.windowMs) * part,
+      capacity: Math.max(0, capacity(limit) - lent.capacity) * part,
+      lifeMs: LEASE_MS,
+      renewInMs: 0,
+      isScarce: false,
+      share: 1 / names.length,
+    };
+    const { units, unitsPerMs } = terms;
+    const record = { epoch, owed: 0, returned: 0, lent: units, number, unitsPerMs, grants: 1, waits: 0 };
+    for (const name of names) {
+      book.lend(counter, name, { ...terms, number }, clock);
+      this.#records.set(name, record);
+    }
+    // Whoever hears of it last has that much less of it.
+    this.#opening = grantOf(counter.id, record, { ...terms, lifeMs: LEASE_MS - 2 * OPENING_MS });
+    return this.#openingAt(clock.logicalMs);
+  }
+
+  #openingAt(nowMs: number): MiddleGrant | undefined {
+    if (this.#opening === undefined || nowMs - this.#sinceMs >= OPENING_MS) return undefined;
+    return { ...this.#opening, risesInMs: Math.max(0, this.#risesAtMs - nowMs) };
   }
 
   /** Hears a report about the counter and lends; `number` is larger than that of any grant before. */
@@ -68,7 +123,7 @@ export class MiddleBook {
     const record = known?.epoch === report.epoch ? known : recordOf(report);
     chargeOwed(counter, report.owed.units - record.owed, clock);
     hearOfLease(counter, { holder, report, returned: report.returned.units - record.returned }, clock);
-    counter.demand.report(holder, report.unitsPerSecond, clock.logicalMs);
+    this.#demand.report(holder, report.unitsPerSecond, clock.logicalMs);
     const heard = {
       ...record,
       owed: Math.max(record.owed, report.owed.units),
@@ -92,7 +147,7 @@ export class MiddleBook {
     clock: LogicalClock,
   ): MiddleGrant {
     counter.lent ??= new LeaseBook(clock.logicalMs);
-    const { limit, demand, lent: book } = counter;
+    const { limit, lent: book } = counter;
     const lentToOthers = book.lentToOthers(holder);
     const terms = middleTerms({
       limit,
@@ -104,18 +159,20 @@ export class MiddleBook {
       largestCost: report.largestCost,
       isShort: report.isShort,
       demand: {
-        unitsPerSecond: demand.unitsPerSecond(holder, clock.logicalMs),
-        totalUnitsPerSecond: demand.totalUnitsPerSecond(clock.logicalMs),
+        unitsPerSecond: this.#demand.unitsPerSecond(holder, clock.logicalMs),
+        totalUnitsPerSecond: this.#demand.totalUnitsPerSecond(clock.logicalMs),
       },
     });
-    const { units, unitsPerMs } = terms;
+    const rate = this.#openingRate(terms, clock.logicalMs);
+    const { units } = terms;
+    const { unitsPerMs } = rate;
     // Whoever lives on credit is better off with that than with nothing.
     const isCold = clock.logicalMs - this.#sinceMs < COLD_MS;
     if (heard.waits < WAITS_MAX && report.number === 0 && units < 1 && unitsPerMs === 0 && !isCold) {
       this.#records.set(holder, { ...heard, waits: heard.waits + 1 });
       return grantOf(report.counterId, heard, terms);
     }
-    book.lend(counter, holder, { ...terms, number }, clock);
+    book.lend(counter, holder, { ...terms, unitsPerMs, number }, clock);
     const lent = {
       ...heard,
       number,
@@ -125,7 +182,13 @@ export class MiddleBook {
       waits: 0,
     };
     this.#records.set(holder, lent);
-    return grantOf(report.counterId, lent, terms);
+    return { ...grantOf(report.counterId, lent, terms), ...rate };
+  }
+
+  /** Who asks which slice shows only when all have moved: until then each keeps the rate that it began with. */
+  #openingRate({ unitsPerMs }: MiddleTerms, nowMs: number): Pick<MiddleGrant, 'unitsPerMs' | 'risesInMs'> {
+    if (this.#opening === undefined || nowMs - this.#sinceMs >= SETTLED_MS) return { unitsPerMs };
+    return { unitsPerMs: this.#opening.unitsPerMs, risesInMs: Math.max(0, this.#risesAtMs - nowMs) };
   }
 }
 

@@ -25,14 +25,13 @@ const REPORTS_MAX = 256;
 /** Longer than a round trip between any two regions. */
 const PATIENCE_MS = 1_000;
 
-/** What a middle owner admits on credit, where nobody says. */
-const START_CREDIT = 0.25;
-
 export interface MiddleOptions {
   /** What the middle owner is called; the root knows it by that. */
   readonly name: string;
   /** What the root calls the counter. */
   readonly rootIdOf: (counterId: string) => string;
+  /** What part of a limit it admits on credit, where no question says. */
+  readonly startCredit: number;
   /** Larger than in any earlier life: the time will do. */
   readonly epoch: number;
 }
@@ -58,8 +57,8 @@ export class Middle {
   /** How a new counter of this rule begins; `undefined` where it cannot be lent, and counts by itself. */
   upstreamOf(rule: Limit, startCredit: number | undefined, nowMs: number): Upstream | undefined {
     if (rule.algorithm !== 'token_bucket') return undefined;
-    const { epoch } = this.#options;
-    return new Upstream({ rule, startCredit: startCredit ?? START_CREDIT, epoch, nowMs });
+    const { epoch, startCredit: usual } = this.#options;
+    return new Upstream({ rule, startCredit: startCredit ?? usual, epoch, nowMs });
   }
 
   restored(stored: StoredUpstream, nowMs: number): Upstream {
@@ -134,6 +133,7 @@ export function noteDemand(
 ): void {
   for (const [at, { counter, shadow }] of counters.entries()) {
     const { upstream } = counter;
+    if (borrowed !== undefined && !borrowed.isFinal) upstream?.wanted(logicalMs);
     upstream?.asked(cost, cost, logicalMs);
     upstream?.asked(shadow ? 0 : (borrowed?.spent ?? 0), borrowed?.largestCost ?? 0, logicalMs);
     if (decisions[at]?.outcome === 'denied' || lease?.isScarce) upstream?.denied(logicalMs);

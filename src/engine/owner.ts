@@ -33,6 +33,7 @@ import {
 import { Middle, type MiddleOptions, noteDemand, type RootCall } from './middle.ts';
 import { believableReport, MiddleBook } from './middle-book.ts';
 import { type Override, Oversight, saidOfAsked, settledBy } from './oversight.ts';
+import { SPLIT_HOLDERS } from './slices.ts';
 import type { StoredOwner } from './write-behind.ts';
 
 /**
@@ -59,6 +60,8 @@ export interface OwnerOptions {
   readonly middle?: MiddleOptions;
   /** Whether one of this name may hold leases of this owner as its middle owner; nobody may unless said. */
   readonly isMiddle?: (name: string) => boolean;
+  /** The names of the slices that it becomes the root of when it has too many holders; it never does without. */
+  readonly slices?: () => readonly string[];
 }
 
 export class Owner {
@@ -251,6 +254,9 @@ export class Owner {
       ? this.#borrowingOf(question, call.holder, counters.slice(0, asked))
       : undefined;
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
+    for (const grant of question.opening ?? [])
+      for (const { counter } of counters)
+        if (counter.id === grant?.counterId) counter.upstream?.open(grant, counter, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
     const settled = settledBy(override, clock.rawMs);
     const { outcome, decisions, charges } =
@@ -259,8 +265,9 @@ export class Owner {
         : { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] };
     const said = saidOfAsked(decisions, asked);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
+    const split = this.#splitOf(question, counters.slice(0, asked), clock);
     const lease =
-      borrowing && override.mayLend
+      borrowing && override.mayLend && split === undefined
         ? lend({ ...borrowing, isDenied: outcome === 'denied' }, clock)
         : undefined;
     for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
@@ -275,11 +282,31 @@ export class Owner {
         return override.denyUntilMs === undefined ? told : { ...told, remaining: 0 };
       }),
       ...(lease && { lease }),
+      ...(split && { split }),
       ...(question.isEstimate && charges.length > 0 && { chargedAt: clock }),
     };
     if (isCharged && (question.cost > 0 || borrowing !== undefined))
       this.#questions.record(question.id, { answer, charges }, clock.logicalMs);
     return answer;
+  }
+
+  /** Where there are too many holders for one object: what each of its slices begins with. It is split until its counters are next at rest. */
+  #splitOf(
+    { lease }: Question,
+    asked: readonly Asked[],
+    clock: LogicalClock,
+  ): readonly MiddleGrant[] | undefined {
+    const { slices } = this.#options;
+    if (lease === undefined || slices === undefined) return undefined;
+    const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
+    const isSplit = counters.some(({ middles }) => middles !== undefined);
+    if (!isSplit && !counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS)) return undefined;
+    return counters.flatMap((counter) => {
+      if (counter.limit.algorithm !== 'token_bucket') return [];
+      counter.middles ??= new MiddleBook();
+      this.#grants += 1;
+      return counter.middles.open(counter, slices, { number: this.#grants, epoch: clock.rawMs }, clock) ?? [];
+    });
   }
 
   #borrowingOf({ cost, lease }: Question, holder: string, asked: readonly Asked[]): Borrowing | undefined {

@@ -7,10 +7,11 @@
 import { takenBy } from '../core/decision.ts';
 import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
+import { type Ask, type GroupResult, type LateAnswer, questionOf, type Remembered } from './asked.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { FleetBreaker } from './breaker.ts';
 import { DenyMemory } from './deny-memory.ts';
-import type { Group } from './groups.ts';
+import type { Group, Groups } from './groups.ts';
 import { InFlight } from './in-flight.ts';
 import { Inquiries, type InquiryResult } from './inquiry.ts';
 import { Known } from './known.ts';
@@ -20,6 +21,7 @@ import { LINKS_MAX, Links } from './links.ts';
 import type { Answer, CounterReport, OwnerReply, Question } from './messages.ts';
 import type { OwnerLink } from './owner-link.ts';
 import type { Background, Ports } from './ports.ts';
+import { Slices } from './slices.ts';
 
 /** An owner answers about one call a millisecond, so more at once than this only wait in its queue. */
 const IN_FLIGHT_MAX = 64;
@@ -45,51 +47,13 @@ const LOOK_AGAIN_MS = 5;
 /** A deadline is at least three times an owner's usual time (up to a second), so half of it is still more than that. */
 const FAIR_PART = 0.5;
 
-export interface Ask {
-  readonly id: string;
-  readonly version: Version;
-  readonly cost: number;
-  readonly largestCost: number;
-  /** The cost will be corrected once it is known. */
-  readonly isEstimate?: boolean;
-  /** When the request began to wait: owners that are asked one after the other share its deadline. */
-  readonly startedMs: number;
-  readonly deadlineMs: number;
-}
-
-/** A denial that the isolate remembers of one of the counters asked about. */
-export interface Remembered {
-  readonly winner: Winner;
-  readonly retryAfterMs: number;
-}
-
-/** One owner's part in a request; `result` is there once it has answered, or been decided without. */
-export interface Asked {
-  readonly group: Group;
-  result: GroupResult | undefined;
-  /** Absent where nobody had to be asked. */
-  readonly done?: Promise<GroupResult>;
-}
-
-/** An answer that nobody waited for any more. */
-export type LateAnswer = Pick<OwnerReply, 'incarnation'> & { readonly answer: Answer };
-
-export type GroupResult =
-  | { readonly kind: 'answered'; readonly answer: Answer; readonly incarnation: string }
-  /** Denials of other requests settled it while it waited for a place. */
-  | { readonly kind: 'remembered'; readonly denials: readonly Remembered[] }
-  /** Spent from a lease in hand. */
-  | { readonly kind: 'leased'; readonly takenMs: number }
-  /** The lease in hand is empty, and there is nothing to ask for. */
-  | { readonly kind: 'dry'; readonly retryAfterMs: number }
-  | { readonly kind: 'unanswered'; readonly late?: Promise<LateAnswer | undefined> };
-
 export class Owners {
   readonly denyMemory = new DenyMemory();
   readonly known = new Known();
   readonly leases: Leases;
   readonly #ports: Ports;
   readonly #nowMs: () => number;
+  readonly #slices: Slices;
   readonly #inquiries: Inquiries;
   readonly #links: Links;
   readonly #inFlight = new BoundedMap<InFlight>(LINKS_MAX);
@@ -99,6 +63,7 @@ export class Owners {
     this.#nowMs = nowMs;
     this.leases = new Leases(nowMs, () => ports.random());
     this.#inquiries = new Inquiries({ ports, fleet: new FleetBreaker(), known: this.known, holder, nowMs });
+    this.#slices = new Slices(holder, nowMs);
     this.#links = new Links((event, amount) => ports.count(event, amount));
   }
 
@@ -109,6 +74,12 @@ export class Owners {
 
   link(owner: OwnerRef): OwnerLink {
     return this.#links.to(owner);
+  }
+
+  /** The groups as they are to be asked for: what is too hot for one object at the isolate's slice of it. */
+  placed({ deciding, shadowOnly }: Groups): Groups {
+    const place = (group: Group) => this.#slices.placed(group);
+    return { deciding: deciding.map(place), shadowOnly: shadowOnly.map(place) };
   }
 
   /** Whether the counter held less than `cost` when its owner last spoke of it. */
@@ -268,6 +239,7 @@ export class Owners {
     if (answer === undefined) return { kind: 'unanswered' };
     this.#learnLevels(answer, incarnation);
     const { group, ask } = learning;
+    if (answer.split !== undefined) this.#slices.move(group, answer.split);
     if (this.#acceptLease(reply, learning)) {
       // Whether the next request is admitted, the lease says, and no denial of the owner's own bucket.
       for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
@@ -284,6 +256,7 @@ export class Owners {
     if (reply?.answer === undefined) return undefined;
     const { answer, incarnation } = reply;
     this.#learnLevels(answer, incarnation);
+    if (answer.split !== undefined) this.#slices.move(learning.group, answer.split);
     this.#acceptLease(reply, learning);
     return { answer, incarnation };
   }
@@ -314,21 +287,8 @@ export class Owners {
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
   }
 
-  #questionOf(
-    { enforced, shadow }: Group,
-    { id, cost, isEstimate }: Ask,
-    lease: LeaseReport | undefined,
-  ): Question {
-    const asked = (winners: readonly Winner[], isShadow: boolean) =>
-      winners.map(({ counterId, rule }) => ({
-        id: counterId,
-        limit: rule.limit!,
-        shadow: isShadow,
-        unitsPerSecond: this.leases.unitsPerSecond(counterId),
-        ...(rule.regional && { startCredit: rule.regional.startCredit }),
-      }));
-    const counters = [...asked(enforced, false), ...asked(shadow, true)];
-    return { id, cost, counters, ...(isEstimate && { isEstimate }), ...(lease && { lease }) };
+  #questionOf(group: Group, ask: Ask, lease: LeaseReport | undefined): Question {
+    return questionOf(group, ask, { lease, unitsPerSecond: (id) => this.leases.unitsPerSecond(id) });
   }
 }
 

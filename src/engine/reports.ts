@@ -3,9 +3,9 @@
  */
 import { takenBy } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
+import type { Asked, GroupResult, Remembered } from './asked.ts';
 import type { Known } from './known.ts';
 import type { Answer, CounterReport } from './messages.ts';
-import type { Asked, GroupResult, Remembered } from './owners.ts';
 import type { PolicyReport } from './verdict.ts';
 
 export interface Told {

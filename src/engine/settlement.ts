@@ -7,9 +7,10 @@
  */
 import type { BucketTable } from '../core/bucket-table.ts';
 import type { Limit } from '../core/decision.ts';
+import type { Ask, Asked } from './asked.ts';
 import { type Charged, Fallback, type FallbackResult } from './fallback.ts';
 import type { Group } from './groups.ts';
-import type { Ask, Asked, Owners } from './owners.ts';
+import type { Owners } from './owners.ts';
 import type { Background, Ports } from './ports.ts';
 import type { GateRequest, PolicyReport } from './verdict.ts';
 

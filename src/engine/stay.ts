@@ -8,11 +8,12 @@
 import type { Limit } from '../core/decision.ts';
 import { countsSlots } from '../core/decision.ts';
 import type { Winner } from '../policy/counter.ts';
+import type { Ask, Asked } from './asked.ts';
 import type { Errands } from './errands.ts';
 import type { Group } from './groups.ts';
 import type { LocalRules } from './local-rules.ts';
 import type { Answer, CounterRef } from './messages.ts';
-import type { Ask, Asked, Owners } from './owners.ts';
+import type { Owners } from './owners.ts';
 import type { Background, Ports } from './ports.ts';
 import type { Settlement, Substitute } from './settlement.ts';
 import type { GateRequest, InProgress } from './verdict.ts';

@@ -73,6 +73,9 @@ interface Lease {
   readonly capacity: number;
   readonly endsAtMs: number;
   readonly isScarce: boolean;
+  /** When the rate becomes `risesTo`, if that is still to come. */
+  readonly risesAtMs: number;
+  readonly risesTo: number;
 }
 
 /** A bucket beside the lease: so many units at `atMs`, refilling up to its capacity. */
@@ -110,7 +113,15 @@ export interface NewUpstream {
   readonly nowMs: number;
 }
 
-const NO_LEASE: Lease = { number: 0, unitsPerMs: 0, capacity: 0, endsAtMs: 0, isScarce: false };
+const NO_LEASE: Lease = {
+  number: 0,
+  unitsPerMs: 0,
+  capacity: 0,
+  endsAtMs: 0,
+  isScarce: false,
+  risesAtMs: Number.POSITIVE_INFINITY,
+  risesTo: 0,
+};
 const NOTHING_LENT = { unitsPerMs: 0, capacity: 0, endsInMs: 0 };
 const NOTHING: Total = { units: 0, heard: 0 };
 
@@ -144,6 +155,7 @@ export class Upstream {
   /** As much was asked for here, a second, by the last report; of what is short more may be wished for. */
   #reportedAsked = 0;
   #heardAtMs = Number.NEGATIVE_INFINITY;
+  #hasHeard = false;
   #reportDueMs = Number.POSITIVE_INFINITY;
   #usualMs = GUESSED_USUAL_MS;
 
@@ -254,6 +266,11 @@ export class Upstream {
 
   /** A lease that was not renewed has ended: from now on the share that was last told, until the root is heard of again. */
   settle(counter: Counter, clock: LogicalClock): void {
+    if (clock.logicalMs >= this.#lease.risesAtMs) {
+      const level = levelOf(counter, clock);
+      this.#lease = { ...this.#lease, unitsPerMs: this.#lease.risesTo, risesAtMs: Number.POSITIVE_INFINITY };
+      this.#refit(counter, level, clock);
+    }
     if (this.#mode !== 'leased' || clock.logicalMs < this.#lease.endsAtMs) return;
     const level = levelOf(counter, clock);
     this.#endAdvance(level, clock.logicalMs);
@@ -264,17 +281,23 @@ export class Upstream {
     this.#refit(counter, level, clock);
   }
 
-  /** Units were asked for here, or spent from what was lent on; `cost` is that of the dearest request. */
-  asked(units: number, cost: number, nowMs: number): void {
-    if (!(units > 0)) return;
+  /** Somebody would like to be lent some of it. */
+  wanted(nowMs: number): void {
     if (nowMs - this.#askedAtMs > LEAVE_AFTER_MS) {
       this.#meter = new Meter(nowMs);
       this.#beganAtMs = nowMs;
     }
-    if (this.#reportDueMs === Number.POSITIVE_INFINITY) this.#reportDueMs = nowMs + FIRST_WORD_MS;
+    if (this.#reportDueMs === Number.POSITIVE_INFINITY)
+      this.#reportDueMs = nowMs + (this.#advance.capacity > 0 ? FIRST_WORD_MS : 0);
+    this.#askedAtMs = nowMs;
+  }
+
+  /** Units were asked for here, or spent from what was lent on; `cost` is that of the dearest request. */
+  asked(units: number, cost: number, nowMs: number): void {
+    if (!(units > 0)) return;
+    this.wanted(nowMs);
     this.#meter.arrive(units, nowMs);
     this.#askedSinceReport += units;
-    this.#askedAtMs = nowMs;
     this.#largestCost = Math.max(this.#largestCost, cost);
   }
 
@@ -287,7 +310,13 @@ export class Upstream {
   dueInMs(counter: Counter, clock: LogicalClock): number | undefined {
     const nowMs = clock.logicalMs;
     const leaseMs = this.#mode === 'leased' ? this.#lease.endsAtMs - nowMs : Number.POSITIVE_INFINITY;
-    const dueInMs = Math.min(this.#reportDueMs - nowMs, leaseMs, this.#hasNewsInMs(counter, clock));
+    const risesInMs = this.#lease.risesAtMs - nowMs;
+    const dueInMs = Math.min(
+      this.#reportDueMs - nowMs,
+      leaseMs,
+      risesInMs,
+      this.#hasNewsInMs(counter, clock),
+    );
     return dueInMs === Number.POSITIVE_INFINITY ? undefined : Math.max(0, dueInMs);
   }
 
@@ -337,11 +366,20 @@ export class Upstream {
     return report;
   }
 
+  /** What it begins with, as whoever asks has been told by the root; nothing to one that has heard from the root itself. */
+  open(grant: MiddleGrant, counter: Counter, clock: LogicalClock): void {
+    if (this.#hasHeard || !Number.isSafeInteger(grant.epoch)) return;
+    this.#epoch = grant.epoch;
+    this.hear(grant, counter, clock.logicalMs, clock);
+    this.#reportDueMs = clock.logicalMs;
+  }
+
   /** The root has answered a report that was sent at `sentMs`. */
   hear(grant: MiddleGrant, counter: Counter, sentMs: number, clock: LogicalClock): void {
     const nowMs = clock.logicalMs;
     if (grant.epoch > this.#epoch) this.#begin(grant.epoch + 1, nowMs);
     if (grant.epoch !== this.#epoch) return;
+    this.#hasHeard = true;
     this.#usualMs += LATEST_WEIGHT * (nowMs - sentMs - this.#usualMs);
     this.#heardAtMs = nowMs;
     this.#hearTotals(grant, nowMs);
@@ -366,12 +404,22 @@ export class Upstream {
     level: number,
     { sentMs, nowMs }: { sentMs: number; nowMs: number },
   ): number {
-    const { number, unitsPerMs, capacity, lifeMs, renewInMs, isScarce, share } = grant;
+    const { number, capacity, lifeMs, renewInMs, risesInMs = 0, isScarce, share } = grant;
+    const unitsPerMs = risesInMs > 0 ? 0 : grant.unitsPerMs;
+    const risesAtMs = risesInMs > 0 ? nowMs + risesInMs : Number.POSITIVE_INFINITY;
     const before = this.#mode === 'leased' ? this.#lease : NO_LEASE;
     const isLess = unitsPerMs < MUCH_LESS * before.unitsPerMs || capacity < MUCH_LESS * before.capacity;
     this.#surplusPerMs = Math.max(0, before.unitsPerMs + this.#surplusPerMs - unitsPerMs);
     this.#mode = 'leased';
-    this.#lease = { number, unitsPerMs, capacity, endsAtMs: sentMs + lifeMs, isScarce };
+    this.#lease = {
+      number,
+      unitsPerMs,
+      capacity,
+      endsAtMs: sentMs + lifeMs,
+      isScarce,
+      risesAtMs,
+      risesTo: grant.unitsPerMs,
+    };
     // The root counts on the larger one until it hears that this one has come, and others may be waiting for the rest.
     this.#reportDueMs = nowMs + Math.max(PAUSE_MS, isLess ? 0 : renewInMs);
     this.#share = share;
@@ -429,7 +477,7 @@ export class Upstream {
 
   #newAdvance(share: number, units: number, nowMs: number, margin = 1): Advance {
     const { quota, windowMs, burst } = this.#rule;
-    const capacity = Math.min(burst, Math.max(share * burst, this.#largestCost));
+    const capacity = share === 0 ? 0 : Math.min(burst, Math.max(share * burst, this.#largestCost));
     return {
       units: Math.min(units, capacity),
       unitsPerMs: (margin * share * quota) / windowMs,

@@ -188,7 +188,28 @@ const shared: Scenario = {
   ),
 };
 
+/** More isolates than one object can answer: it becomes the root of several. What they ask before it can is more than it answers in time. */
+const split: Scenario = {
+  name: 'split',
+  about: 'a key of 10,000 a second in 2,000 isolates, all of which begin in the same moment',
+  cases: [0.9, 5].map((times) => ({
+    label: `${times}x`,
+    plan: () => ({
+      isolates: 2_000,
+      isDegraded: true,
+      inQuotaRefusalsMax: Number.POSITIVE_INFINITY,
+      streams: [
+        load(
+          { enforced: [perSecond({ perSecond: 10_000 })] },
+          { isolates: 2_000, phases: [{ forMs: OVERLOAD_MS, perSecond: 10_000 * times }] },
+        ),
+      ],
+    }),
+  })),
+};
+
 export const HOT: readonly Scenario[] = [
+  split,
   steady,
   hotKey,
   onset,

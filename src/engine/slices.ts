@@ -1,0 +1,107 @@
+/**
+ * A key too hot for one object: its owner becomes the root of several middle owners beside it, its slices, and each isolate asks one of them.
+ *
+ * Once an owner sees more holders than it can serve, it lends to each of its slices an equal part of what is left, says so to whoever asks
+ * for a lease, and lends to isolates no more. An isolate takes along what its slice begins with, so a slice need not wait for the root
+ * and admits nothing on credit: what was lent is cut out of the root's bucket, and nothing is admitted twice across the change. Whoever
+ * has not heard of it goes on asking the root, and does no harm.
+ *
+ * It ends by itself: the owner forgets its slices when its counters are next at rest, an isolate a minute after it last asked one.
+ */
+import { isSharedName } from '../policy/counter.ts';
+import { BoundedMap } from './bounded-map.ts';
+import type { Group } from './groups.ts';
+import type { MiddleGrant } from './messages.ts';
+
+/** So many objects answer 16,000 calls a second, each half of what it could: those of 8,000 holders, or of demand too thin to be lent. */
+const SLICES = 32;
+
+/** More holders than this renew more often than an object should be asked. */
+export const SPLIT_HOLDERS = 128;
+
+/** For so long an owner tells what its slices begin with, and an isolate passes it on: by then each has begun, or has asked the root. */
+export const OPENING_MS = 1_000;
+
+const FORGET_AFTER_MS = 60_000;
+
+/** Keys that are so hot are few. */
+const GROUPS_MAX = 256;
+
+const PREFIX = 'slice/';
+
+/** The owner that a slice is cut from; `undefined` for what is no slice. */
+export function wholeOf(name: string): string | undefined {
+  const found = /^slice\/(\d+)\/(.+)$/s.exec(name);
+  return found !== null && Number(found[1]) < SLICES ? found[2] : undefined;
+}
+
+/** The slices of an owner. */
+export function slicesOf(name: string): readonly string[] {
+  return Array.from({ length: SLICES }, (_, slice) => sliceName(slice, name));
+}
+
+/** Whether an owner of this name can be split: one caller's own. One of many shared ones has others beside it. */
+export function isSplittable(name: string): boolean {
+  return !isSharedName(name);
+}
+
+interface Moved {
+  readonly opening: readonly MiddleGrant[];
+  readonly openUntilMs: number;
+  /** When the group was last asked for. */
+  askedMs: number;
+}
+
+/** One isolate's way to slices. */
+export class Slices {
+  readonly #slice: number;
+  readonly #nowMs: () => number;
+  /** By the owner's name. */
+  readonly #moved = new BoundedMap<Moved>(GROUPS_MAX);
+
+  constructor(holder: string, nowMs: () => number) {
+    this.#slice = hash(holder) % SLICES;
+    this.#nowMs = nowMs;
+  }
+
+  /** The group as it is to be asked for now. */
+  placed(group: Group): Group {
+    if (this.#moved.size === 0) return group;
+    const moved = this.#moved.get(group.owner.name);
+    if (moved === undefined || !isSliceable(group)) return group;
+    const nowMs = this.#nowMs();
+    if (nowMs - moved.askedMs > FORGET_AFTER_MS) {
+      this.#moved.delete(group.owner.name);
+      return group;
+    }
+    moved.askedMs = nowMs;
+    const owner = { ...group.owner, name: sliceName(this.#slice, group.owner.name) };
+    return { ...group, owner, ...(nowMs < moved.openUntilMs && { opening: moved.opening }) };
+  }
+
+  /** The group's owner has been split: from now on its slice is asked. */
+  move(group: Group, opening: readonly MiddleGrant[]): void {
+    if (!isSliceable(group) || this.#moved.get(group.owner.name) !== undefined) return;
+    const askedMs = this.#nowMs();
+    const openUntilMs = opening.length > 0 ? askedMs + OPENING_MS : askedMs;
+    this.#moved.set(group.owner.name, { opening, openUntilMs, askedMs });
+  }
+}
+
+/** Whether all that is enforced can be lent to a slice and on. A strict rule has one object, whatever that can carry. */
+function isSliceable({ enforced }: Group): boolean {
+  return enforced.every(
+    ({ rule }) => rule.consistency !== 'strict' && rule.limit?.algorithm === 'token_bucket',
+  );
+}
+
+function sliceName(slice: number, name: string): string {
+  return `${PREFIX}${slice}/${name}`;
+}
+
+/** FNV-1a: it only has to spread isolates alike. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
+  return value >>> 0;
+}
