@@ -10,12 +10,24 @@ import { control } from './bench/measurements/control.ts';
 import { hot } from './bench/measurements/hot.ts';
 import { core, table } from './bench/measurements/memory.ts';
 import { peers } from './bench/measurements/peers.ts';
+import { regional } from './bench/measurements/regional.ts';
 import { flood, local, strict } from './bench/measurements/throughput.ts';
 import { wait } from './bench/measurements/wait.ts';
 import { renderTable, rowsOf, toJson } from './bench/report.ts';
 import { command, runCommand, UsageError } from './command.ts';
 
-const MEASUREMENTS: readonly Measurement[] = [core, table, local, strict, flood, wait, hot, control, peers];
+const MEASUREMENTS: readonly Measurement[] = [
+  core,
+  table,
+  local,
+  strict,
+  flood,
+  wait,
+  regional,
+  hot,
+  control,
+  peers,
+];
 
 interface Flags {
   readonly only?: string;

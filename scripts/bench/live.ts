@@ -34,10 +34,21 @@ export function manyCallers(path: string): readonly Buffer[] {
   return KEYS.map((key) => requestOf(key, path));
 }
 
-function requestOf(key: string, path: string): Buffer {
+/** The callers that `rules/regional.yaml` counts with a single owner each. */
+export const SINGLE_CALLERS = KEYS.slice(0, 8).map((key) => requestOf(key, '/v1/items/42'));
+
+/** Those that it counts in their regions: each sends from both in turn, so that one of the two is away from the owner of the whole. */
+export const REGIONAL_CALLERS = KEYS.slice(8).flatMap((key) =>
+  [
+    { continent: 'EU', country: 'FR' },
+    { continent: 'NA', country: 'US', longitude: '-74' },
+  ].map((cf) => requestOf(key, '/v1/items/42', { 'cf-blob': JSON.stringify(cf) })),
+);
+
+function requestOf(key: string, path: string, more: Readonly<Record<string, string>> = {}): Buffer {
   return rawRequest({
     path,
-    headers: { 'x-api-key': key, 'cf-connecting-ip': '192.0.2.1', 'user-agent': 'bench' },
+    headers: { 'x-api-key': key, 'cf-connecting-ip': '192.0.2.1', 'user-agent': 'bench', ...more },
   });
 }
 
@@ -53,16 +64,18 @@ export interface LivePorts<Name extends BesideName> {
 
 export interface LiveOptions<Name extends BesideName> {
   /** A file of `scripts/bench/rules`. */
-  readonly rules: 'local-only' | 'strict' | 'flood' | 'hot' | 'hot-limit' | 'peers';
+  readonly rules: 'local-only' | 'strict' | 'flood' | 'hot' | 'hot-limit' | 'peers' | 'regional';
   readonly gateways?: number;
   /** What stands beside the limiter, each with an isolate of its own; a name may stand there several times. */
   readonly beside?: readonly Name[];
   /** With the test control, which counts owner calls and costs a little: not for measurements of speed. */
   readonly counted?: boolean;
+  /** How far apart the regions are: what a call and its answer take. */
+  readonly regionLatencyMs?: number;
 }
 
 export async function withServe<T, Name extends BesideName = never>(
-  { rules, gateways = 1, beside = [], counted }: LiveOptions<Name>,
+  { rules, gateways = 1, beside = [], counted, regionLatencyMs }: LiveOptions<Name>,
   work: (ports: LivePorts<Name>) => Promise<T>,
 ): Promise<T> {
   const first = await freePorts(gateways + beside.length + 1);
@@ -74,6 +87,7 @@ export async function withServe<T, Name extends BesideName = never>(
     ...['--admin-token', ADMIN_TOKEN],
     ...besidePorts.flatMap(([name, port]) => ['--beside', `${name}=${port}`]),
     ...(counted ? ['--faults', String(faults)] : []),
+    ...(regionLatencyMs === undefined ? [] : ['--region-latency', String(regionLatencyMs)]),
   );
   try {
     return await work({

@@ -45,6 +45,8 @@ export interface MiddleRecord {
   readonly grants: number;
   /** How often it was told to wait on its credit. */
   readonly waits: number;
+  /** Whether it has reported: until then it may not know what it was lent. */
+  readonly isHeard: boolean;
 }
 
 export class MiddleBook {
@@ -52,6 +54,7 @@ export class MiddleBook {
   readonly #demand = new Demand();
   #sinceMs = Number.POSITIVE_INFINITY;
   #opening: MiddleGrant | undefined;
+  #openedAtMs = Number.NEGATIVE_INFINITY;
   #risesAtMs = 0;
 
   constructor(stored: readonly (readonly [string, MiddleRecord])[] = []) {
@@ -67,47 +70,57 @@ export class MiddleBook {
   }
 
   /**
-   * Splits the counter: each of these middle owners is lent an equal part of what is left. Answers what each begins with, for as long as it
-   * may be told.
+   * Splits the counter: each of these middle owners that has not been heard of is lent an equal part of what is left. Answers what each of them
+   * begins with; `undefined` once all have begun.
    */
   open(
     counter: Counter,
-    holders: () => readonly string[],
+    holders: readonly string[],
     { number, epoch }: { number: number; epoch: number },
     clock: LogicalClock,
   ): MiddleGrant | undefined {
-    if (this.#records.size > 0) return this.#openingAt(clock.logicalMs);
-    this.#sinceMs = clock.logicalMs;
-    counter.lent ??= new LeaseBook(clock.logicalMs);
-    const { limit, lent: book } = counter;
-    const names = holders();
-    const lent = book.lentNow(clock.logicalMs);
-    // Nothing is lent to isolates any more, so by then all the rate is free.
-    this.#risesAtMs = clock.logicalMs + lent.endsInMs;
-    const part = OPENING_PART / names.length;
+    const nowMs = clock.logicalMs;
+    const silent = holders.filter((holder) => this.#records.get(holder)?.isHeard !== true);
+    if (silent.length === 0) return undefined;
+    if (this.#opening === undefined || nowMs - this.#openedAtMs >= OPENING_MS) {
+      this.#sinceMs = Math.min(this.#sinceMs, nowMs);
+      this.#openedAtMs = nowMs;
+      counter.lent ??= new LeaseBook(nowMs);
+      // Nothing is lent to isolates any more, so by then all the rate is free.
+      this.#risesAtMs = nowMs + counter.lent.lentNow(nowMs).endsInMs;
+      this.#opening = this.#lendEach(counter, silent, { parts: holders.length, number, epoch }, clock);
+    }
+    const toldMs = nowMs - this.#openedAtMs;
+    const risesInMs = Math.max(0, this.#risesAtMs - nowMs);
+    return { ...this.#opening, risesInMs, lifeMs: LEASE_MS - toldMs - OPENING_MS };
+  }
+
+  #lendEach(
+    counter: Counter,
+    holders: readonly string[],
+    { parts, number, epoch }: { parts: number; number: number; epoch: number },
+    clock: LogicalClock,
+  ): MiddleGrant {
+    const { limit } = counter;
+    const part = OPENING_PART / parts;
+    const lentRoom = counter.lent?.lentNow(clock.logicalMs).capacity ?? 0;
     const terms = {
       units: Math.max(0, available(limit, counter.state, nowMsFor(limit, clock))) * part,
       unitsPerMs: (limit.quota / limit.windowMs) * part,
-      capacity: Math.max(0, capacity(limit) - lent.capacity) * part,
+      capacity: Math.max(0, capacity(limit) - lentRoom) * part,
       lifeMs: LEASE_MS,
       renewInMs: 0,
       isScarce: false,
-      share: 1 / names.length,
+      share: 1 / parts,
     };
     const { units, unitsPerMs } = terms;
-    const record = { epoch, owed: 0, returned: 0, lent: units, number, unitsPerMs, grants: 1, waits: 0 };
-    for (const name of names) {
-      book.lend(counter, name, { ...terms, number }, clock);
-      this.#records.set(name, record);
+    const totals = { owed: 0, returned: 0, lent: units };
+    const record = { epoch, ...totals, number, unitsPerMs, grants: 1, waits: 0, isHeard: false };
+    for (const holder of holders) {
+      counter.lent?.lend(counter, holder, { ...terms, number }, clock);
+      this.#records.set(holder, record);
     }
-    // Whoever hears of it last has that much less of it.
-    this.#opening = grantOf(counter.id, record, { ...terms, lifeMs: LEASE_MS - 2 * OPENING_MS });
-    return this.#openingAt(clock.logicalMs);
-  }
-
-  #openingAt(nowMs: number): MiddleGrant | undefined {
-    if (this.#opening === undefined || nowMs - this.#sinceMs >= OPENING_MS) return undefined;
-    return { ...this.#opening, risesInMs: Math.max(0, this.#risesAtMs - nowMs) };
+    return grantOf(counter.id, record, terms);
   }
 
   /** Hears a report about the counter and lends; `number` is larger than that of any grant before. */
@@ -126,6 +139,7 @@ export class MiddleBook {
     this.#demand.report(holder, report.unitsPerSecond, clock.logicalMs);
     const heard = {
       ...record,
+      isHeard: true,
       owed: Math.max(record.owed, report.owed.units),
       returned: Math.max(record.returned, report.returned.units),
     };
@@ -229,6 +243,7 @@ function recordOf({ epoch, owed, returned, lent, number }: MiddleReport): Middle
     unitsPerMs: 0,
     grants: 0,
     waits: 0,
+    isHeard: true,
   };
 }
 

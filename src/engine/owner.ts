@@ -297,15 +297,19 @@ export class Owner {
     clock: LogicalClock,
   ): readonly MiddleGrant[] | undefined {
     const { slices } = this.#options;
-    if (lease === undefined || slices === undefined) return undefined;
+    if (slices === undefined) return undefined;
     const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
     const isSplit = counters.some(({ middles }) => middles !== undefined);
-    if (!isSplit && !counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS)) return undefined;
+    // Whoever asks for a lease may go to a slice. Of a strict rule nobody does.
+    const isHot = lease !== undefined && counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS);
+    if (!isSplit && !isHot) return undefined;
     return counters.flatMap((counter) => {
       if (counter.limit.algorithm !== 'token_bucket') return [];
       counter.middles ??= new MiddleBook();
       this.#grants += 1;
-      return counter.middles.open(counter, slices, { number: this.#grants, epoch: clock.rawMs }, clock) ?? [];
+      return (
+        counter.middles.open(counter, slices(), { number: this.#grants, epoch: clock.rawMs }, clock) ?? []
+      );
     });
   }
 
