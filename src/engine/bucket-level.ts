@@ -13,8 +13,7 @@ interface Bucket {
 }
 
 export function levelOf({ limit, state }: Bucket, { logicalMs }: LogicalClock): number {
-  const fullAtMs = typeof state === 'number' ? state / 1_000 : Number.NEGATIVE_INFINITY;
-  return limit.burst - Math.max(0, fullAtMs - logicalMs) / unitMsOf(limit);
+  return limit.burst - Math.max(0, fullAtMsOf(state) - logicalMs) / unitMsOf(limit);
 }
 
 /** Puts the bucket under a limit of other numbers, at this level; what does not fit is gone. */
@@ -27,4 +26,8 @@ export function refit(bucket: Bucket, limit: Limit, level: number, { logicalMs }
 /** The time in which one unit comes back. */
 export function unitMsOf({ windowMs, quota }: Limit): number {
   return windowMs / quota;
+}
+
+export function fullAtMsOf(state: CounterState | undefined): number {
+  return typeof state === 'number' ? state / 1_000 : Number.NEGATIVE_INFINITY;
 }

@@ -5,7 +5,7 @@ import { available, decide, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { RETRY_GUESS_MS } from '../core/concurrency.ts';
 import { capacity, countsSlots, type Decision } from '../core/decision.ts';
-import { type Counter, restInMs, ruleLimitOf } from './counters.ts';
+import { type Counter, restInMs, ruleLimitOf, told } from './counters.ts';
 import type { CounterReport } from './messages.ts';
 
 export interface Asking {
@@ -19,7 +19,7 @@ export function report(counter: Counter, decision: Decision, { cost, holder, clo
   const { limit, state, demand, upstream } = counter;
   const nowMs = nowMsFor(limit, clock);
   const inBucket = decide(limit, state, cost, nowMs).decision;
-  const again = upstream?.told(inBucket, cost) ?? inBucket;
+  const again = told(counter, inBucket, cost);
   const left = Math.floor(available(limit, state, nowMs));
   const restMs = Math.max(0, restInMs(counter, clock));
   const isSlots = countsSlots(limit);
@@ -32,6 +32,6 @@ export function report(counter: Counter, decision: Decision, { cost, holder, clo
     resetMs: isSlots ? Math.min(restMs, RETRY_GUESS_MS) : restMs,
     fitsAgainInMs: again.outcome === 'denied' && !isSlots ? again.retryAfterMs : 0,
     activeHolders: demand.activeHolders,
-    share: demand.share(holder, clock.logicalMs) * (upstream?.share ?? 1),
+    share: demand.share(holder, clock.logicalMs) * (upstream?.told.share ?? 1),
   };
 }

@@ -7,10 +7,11 @@
  */
 import { afterStepBack, atRestAtMs, type CounterState, carryOver, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
-import type { Limit } from '../core/decision.ts';
+import type { Decision, Limit } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { Demand } from './demand.ts';
 import type { LeaseBook } from './lease-book.ts';
+import { toldBy } from './lent-limit.ts';
 import type { MiddleBook } from './middle-book.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -37,7 +38,12 @@ export function newCounter(named: Pick<Counter, 'id' | 'limit' | 'version'>, ups
 
 /** The rule's own numbers. */
 export function ruleLimitOf({ limit, upstream }: Counter): Limit {
-  return upstream?.rule ?? limit;
+  return upstream?.told.rule ?? limit;
+}
+
+/** A decision as it is told, which is by the rule's own numbers. */
+export function told({ upstream }: Counter, decision: Decision, cost: number): Decision {
+  return upstream === undefined ? decision : toldBy(upstream.told.rule, decision, cost);
 }
 
 /** Brings the counter's bucket forward to now: what was lent of it, and what it was lent, may have ended. */

@@ -5,7 +5,7 @@
 import { decide, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import type { Decision } from '../core/decision.ts';
-import type { Counter } from './counters.ts';
+import { type Counter, told } from './counters.ts';
 
 export interface Asked {
   readonly counter: Counter;
@@ -34,9 +34,7 @@ export function decideAll(counters: readonly Asked[], { id, cost }: Asking, cloc
   const steps = counters.map(({ counter: { limit, state } }) =>
     decide(limit, state, cost, nowMsFor(limit, clock), id),
   );
-  const decisions = steps.map(
-    ({ decision }, at) => counters[at]!.counter.upstream?.told(decision, cost) ?? decision,
-  );
+  const decisions = steps.map(({ decision }, at) => told(counters[at]!.counter, decision, cost));
   const outcome = worstOf(decisions.filter((_, at) => !counters[at]!.shadow));
   const charges: Charge[] = [];
   if (outcome === 'allowed' && cost > 0) {

@@ -12,7 +12,9 @@
 import { type CounterState, charge, giveBack, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
+import { fullAtMsOf, unitMsOf } from './bucket-level.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
+import type { LentNow } from './messages.ts';
 import { RoomHistory } from './room-history.ts';
 
 /** As many as an owner hears of (`engine/demand`); a holder beyond that asks for each request. */
@@ -25,13 +27,6 @@ const GRANTS_MAX = 8;
 export interface LentCounter {
   readonly limit: Limit;
   state: CounterState | undefined;
-}
-
-/** What a holder has lent to others of what it has been lent. */
-export interface LentOn {
-  readonly unitsPerMs: number;
-  readonly capacity: number;
-  readonly endsInMs: number;
 }
 
 /** A part of the counter that is lent until it ends, on the owner's logical clock. */
@@ -154,7 +149,7 @@ export class LeaseBook {
   }
 
   /** All that is lent, and for how long that goes on at most. */
-  lentNow(nowMs: number): { unitsPerMs: number; capacity: number; endsInMs: number } {
+  lentNow(nowMs: number): LentNow {
     const endsInMs = this.isEmpty ? 0 : Math.max(0, this.#latestEndMs - nowMs);
     return { unitsPerMs: this.#unitsPerMs, capacity: this.#capacity, endsInMs };
   }
@@ -185,8 +180,21 @@ export class LeaseBook {
     this.#keepBrim(counter, logicalMs);
   }
 
+  /** The holder goes by a grant that is not known here any more: it is what the holder says, in place of what is known. */
+  recall(
+    key: string,
+    number: number,
+    { unitsPerMs, capacity, endsInMs }: LentNow,
+    { logicalMs }: LogicalClock,
+  ): void {
+    const newest = this.#leases.get(key)?.grants.at(-1);
+    if (newest !== undefined && newest.number >= number) return;
+    const times = { grantedAtMs: logicalMs, endsAtMs: logicalMs + endsInMs };
+    this.#put(key, [{ number, units: 0, unitsPerMs, capacity, ...times }], logicalMs);
+  }
+
   /** The holder goes by its newest grant; but what it has lent on may be more than that for a while. */
-  hearLentOn(key: string, { unitsPerMs, capacity, endsInMs }: LentOn, { logicalMs }: LogicalClock): void {
+  hearLentOn(key: string, { unitsPerMs, capacity, endsInMs }: LentNow, { logicalMs }: LogicalClock): void {
     const grants = this.#leases.get(key)?.grants;
     if (grants === undefined) return;
     const newest = grants.at(-1) ?? grants[0];
@@ -334,12 +342,4 @@ function bounded(grants: Lease['grants']): Lease['grants'] {
 
 function isLentBucket({ algorithm, quota }: Limit): boolean {
   return algorithm === 'token_bucket' && quota > 0;
-}
-
-function unitMsOf({ windowMs, quota }: Limit): number {
-  return windowMs / quota;
-}
-
-function fullAtMsOf(state: CounterState | undefined): number {
-  return typeof state === 'number' ? state / 1_000 : Number.NEGATIVE_INFINITY;
 }

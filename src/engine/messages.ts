@@ -69,6 +69,13 @@ export interface Total {
   readonly heard: number;
 }
 
+/** A part of a counter that is lent, for so long at most. */
+export interface LentNow {
+  readonly unitsPerMs: number;
+  readonly capacity: number;
+  readonly endsInMs: number;
+}
+
 /** What a middle owner says to the root about one counter. Lost, repeated or overtaken, it changes nothing that a later one does not say. */
 export interface MiddleReport {
   readonly counterId: string;
@@ -77,8 +84,10 @@ export interface MiddleReport {
   readonly epoch: number;
   /** The newest grant that has come, by which it goes from now on; 0 for none. */
   readonly number: number;
+  /** What that grant lends; a root that has forgotten it learns of it here. Absent without a lease. */
+  readonly lease?: LentNow | undefined;
   /** What it has lent on under earlier grants may be more than that, and is gone by until then. */
-  readonly lentOn: { readonly unitsPerMs: number; readonly capacity: number; readonly endsInMs: number };
+  readonly lentOn: LentNow;
   /** Units in hand; in a final report those that were. */
   readonly held: number;
   /** Units admitted beyond what was lent. */

@@ -7,12 +7,12 @@
  */
 import { available, charge, giveBack, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
-import { capacity } from '../core/decision.ts';
+import { capacity, type Limit } from '../core/decision.ts';
 import type { Counter } from './counters.ts';
 import { Demand } from './demand.ts';
 import { NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
-import type { MiddleGrant, MiddleReport, Total } from './messages.ts';
+import type { LentNow, MiddleGrant, MiddleReport, Total } from './messages.ts';
 import { LEASE_MS, type MiddleTerms, middleTerms } from './middle-terms.ts';
 import { OPENING_MS } from './slices.ts';
 
@@ -24,6 +24,9 @@ const WAITS_MAX = 8;
 
 /** The rest is there for isolates that ask before they have heard of it. */
 const OPENING_PART = 0.7;
+
+/** Whoever has been short within so long may be so again. */
+const PLENTY_MS = 5_000;
 
 /** When all isolates have moved to their slices. */
 const SETTLED_MS = 3_000;
@@ -42,6 +45,7 @@ export interface MiddleRecord {
   readonly lent: number;
   readonly number: number;
   readonly unitsPerMs: number;
+  readonly capacity: number;
   readonly grants: number;
   /** How often it was told to wait on its credit. */
   readonly waits: number;
@@ -53,6 +57,8 @@ export class MiddleBook {
   readonly #records: Map<string, MiddleRecord>;
   readonly #demand = new Demand();
   #sinceMs = Number.POSITIVE_INFINITY;
+  /** When one of them was last short. */
+  #shortAtMs = Number.NEGATIVE_INFINITY;
   #opening: MiddleGrant | undefined;
   #openedAtMs = Number.NEGATIVE_INFINITY;
   #risesAtMs = 0;
@@ -115,7 +121,16 @@ export class MiddleBook {
     };
     const { units, unitsPerMs } = terms;
     const totals = { owed: 0, returned: 0, lent: units };
-    const record = { epoch, ...totals, number, unitsPerMs, grants: 1, waits: 0, isHeard: false };
+    const record = {
+      epoch,
+      ...totals,
+      number,
+      unitsPerMs,
+      capacity: terms.capacity,
+      grants: 1,
+      waits: 0,
+      isHeard: false,
+    };
     for (const holder of holders) {
       counter.lent?.lend(counter, holder, { ...terms, number }, clock);
       this.#records.set(holder, record);
@@ -137,6 +152,7 @@ export class MiddleBook {
     chargeOwed(counter, report.owed.units - record.owed, clock);
     hearOfLease(counter, { holder, report, returned: report.returned.units - record.returned }, clock);
     this.#demand.report(holder, report.unitsPerSecond, clock.logicalMs);
+    if (report.isShort) this.#shortAtMs = clock.logicalMs;
     const heard = {
       ...record,
       isHeard: true,
@@ -144,7 +160,7 @@ export class MiddleBook {
       returned: Math.max(record.returned, report.returned.units),
     };
     if (report.isFinal) {
-      this.#records.set(holder, { ...heard, unitsPerMs: 0 });
+      this.#records.set(holder, { ...heard, unitsPerMs: 0, capacity: 0 });
       return grantOf(report.counterId, heard, NO_TERMS);
     }
     return this.#lend(counter, { holder, report, number: Math.max(number, report.number + 1), heard }, clock);
@@ -167,11 +183,12 @@ export class MiddleBook {
       limit,
       level: available(limit, counter.state, nowMsFor(limit, clock)),
       lentToOthers,
-      unitsPerMs: heard.unitsPerMs,
+      lent: heard,
       held: Math.min(report.held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
       grants: heard.grants,
       largestCost: report.largestCost,
       isShort: report.isShort,
+      isPlenty: clock.logicalMs - this.#shortAtMs >= PLENTY_MS,
       demand: {
         unitsPerSecond: this.#demand.unitsPerSecond(holder, clock.logicalMs),
         totalUnitsPerSecond: this.#demand.totalUnitsPerSecond(clock.logicalMs),
@@ -191,6 +208,7 @@ export class MiddleBook {
       ...heard,
       number,
       unitsPerMs,
+      capacity: terms.capacity,
       lent: heard.lent + units,
       grants: heard.grants + 1,
       waits: 0,
@@ -221,6 +239,10 @@ function hearOfLease(
 ): void {
   const { number, held, isFinal } = report;
   const own = { ...NO_LEASE, number, held, isFinal, patienceMs: Number.POSITIVE_INFINITY };
+  if (report.lease !== undefined) {
+    counter.lent ??= new LeaseBook(clock.logicalMs);
+    counter.lent.recall(holder, number, report.lease, clock);
+  }
   counter.lent?.hear(counter, holder, own, clock);
   counter.lent?.hearLentOn(holder, report.lentOn, clock);
   const { limit, state } = counter;
@@ -241,6 +263,7 @@ function recordOf({ epoch, owed, returned, lent, number }: MiddleReport): Middle
     lent,
     number,
     unitsPerMs: 0,
+    capacity: 0,
     grants: 0,
     waits: 0,
     isHeard: true,
@@ -268,11 +291,8 @@ export function believableReport(report: Partial<MiddleReport> | null | undefine
     limit,
     epoch,
     number,
-    lentOn: {
-      unitsPerMs: amount(report?.lentOn?.unitsPerMs),
-      capacity: amount(report?.lentOn?.capacity),
-      endsInMs: Math.min(LENT_ON_MS_MAX, amount(report?.lentOn?.endsInMs)),
-    },
+    lease: report?.lease && lentNow(report.lease, limit, LEASE_MS),
+    lentOn: lentNow(report?.lentOn, limit, LENT_ON_MS_MAX),
     held: amount(report?.held),
     owed: total(owed),
     returned: total(returned),
@@ -281,6 +301,19 @@ export function believableReport(report: Partial<MiddleReport> | null | undefine
     largestCost: amount(report?.largestCost),
     isShort: report?.isShort === true,
     isFinal: report?.isFinal === true,
+  };
+}
+
+/** Never more than there is of the limit. */
+function lentNow(
+  lent: Partial<LentNow> | undefined,
+  { quota, windowMs, burst }: Limit,
+  lifeMs: number,
+): LentNow {
+  return {
+    unitsPerMs: Math.min(quota / windowMs, amount(lent?.unitsPerMs)),
+    capacity: Math.min(burst, amount(lent?.capacity)),
+    endsInMs: Math.min(lifeMs, amount(lent?.endsInMs)),
   };
 }
 

@@ -27,6 +27,9 @@ const FULL_MARGIN = 1.05;
 /** Whoever has not may have so much more than its part of what others leave. */
 const SHORT_MARGIN = 1.25;
 
+/** With less than this part of the rate asked for, what was lent stays where it is. */
+const CALM_PART = 0.5;
+
 /** A rate that is as near as this to what it should be is left alone: what is lowered counts twice for a while. */
 const NEAR_ENOUGH = 0.1;
 
@@ -59,14 +62,16 @@ export interface MiddleAsk {
   /** Units in the root's own bucket now; below 0 is a debt. */
   readonly level: number;
   readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
-  /** The rate that the newest grant lent. */
-  readonly unitsPerMs: number;
+  /** What the newest grant lent. */
+  readonly lent: { readonly unitsPerMs: number; readonly capacity: number };
   /** Units in the middle owner's hands. */
   readonly held: number;
   /** Grants in this epoch so far. */
   readonly grants: number;
   readonly largestCost: number;
   readonly isShort: boolean;
+  /** Nobody has been short lately. */
+  readonly isPlenty: boolean;
   readonly demand: { readonly unitsPerSecond: number; readonly totalUnitsPerSecond: number };
 }
 
@@ -83,13 +88,14 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
   const soon = isNew
     ? (demand.unitsPerSecond * NEWCOMER_MARGIN * NEWCOMER_MS) / 1_000
     : Number.POSITIVE_INFINITY;
-  const room = Math.min(free, Math.max(least, Math.min(fair, soon)));
+  const isLeft = !isNew && isCalm(ask, total);
+  const room = Math.min(free, Math.max(least, Math.min(fair, soon), isLeft ? ask.lent.capacity : 0));
   const wanted = isScarce ? level * share : room - held;
   const aboveBrim = level - (free - room);
   const units = Math.max(0, Math.min(level, Math.max(wanted, aboveBrim)));
   return {
     units,
-    unitsPerMs: lentRate(ask, { share, isNew, isFull: held >= FULL_PART * room }),
+    unitsPerMs: lentRate(ask, { share, isNew, isLeft, isFull: held >= FULL_PART * room }),
     capacity: room,
     lifeMs: LEASE_MS,
     renewInMs: isNew ? 0 : isScarce ? SCARCE_RENEWAL_MS : CALM_RENEWAL_MS,
@@ -99,8 +105,8 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
 }
 
 function lentRate(
-  { limit, level, lentToOthers, unitsPerMs: own, demand }: MiddleAsk,
-  { share, isNew, isFull }: { share: number; isNew: boolean; isFull: boolean },
+  { limit, level, lentToOthers, lent, demand }: MiddleAsk,
+  { share, isNew, isLeft, isFull }: { share: number; isNew: boolean; isLeft: boolean; isFull: boolean },
 ): number {
   const whole = limit.quota / limit.windowMs;
   const rate = Math.max(whole * (1 - REPAID_PART), whole - Math.max(0, -level) / REPAID_MS);
@@ -108,8 +114,14 @@ function lentRate(
   const margin = isNew ? NEWCOMER_MARGIN : isFull ? FULL_MARGIN : RATE_MARGIN;
   const fair = rate * share * (isNew || isFull ? 1 : SHORT_MARGIN);
   const target = Math.min(fair, (demand.unitsPerSecond * margin) / 1_000);
+  const own = lent.unitsPerMs;
   const isNear = own <= target && own >= (1 - NEAR_ENOUGH) * target;
-  return Math.min(free, isNear ? own : target);
+  return Math.min(free, isNear ? own : Math.max(target, isLeft ? own : 0));
+}
+
+/** Whether nobody else needs what is lent here, so that a pause costs nothing. */
+function isCalm({ limit, isPlenty }: MiddleAsk, totalUnitsPerSecond: number): boolean {
+  return isPlenty && totalUnitsPerSecond * limit.windowMs <= CALM_PART * limit.quota * 1_000;
 }
 
 /** Whether what is left will not do until everybody has reported again. */

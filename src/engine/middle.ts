@@ -16,8 +16,10 @@ import {
   type MiddleReport,
   type OwnerCall,
   type OwnerReply,
+  type Question,
 } from './messages.ts';
-import { type StoredUpstream, Upstream } from './upstream.ts';
+import type { StoredUpstream } from './stored-upstream.ts';
+import { Upstream } from './upstream.ts';
 
 /** A shared middle owner has many counters; what is beyond goes with the next message. */
 const REPORTS_MAX = 256;
@@ -40,6 +42,8 @@ export interface MiddleOptions {
 export interface RootCall {
   readonly call: OwnerCall;
   readonly sentMs: number;
+  /** Counters whose lease it gives up: that is to be stored, since no answer changes it. */
+  readonly left: readonly Counter[];
 }
 
 export class Middle {
@@ -62,7 +66,7 @@ export class Middle {
   }
 
   restored(stored: StoredUpstream, nowMs: number): Upstream {
-    return new Upstream({ ...stored, nowMs }, stored);
+    return new Upstream({ ...stored, epoch: this.#options.epoch, nowMs }, stored);
   }
 
   /** Something has happened to the counter. */
@@ -72,8 +76,25 @@ export class Middle {
     this.#expect(counter, clock);
   }
 
-  forget({ id }: { readonly id: string }): void {
-    this.#active.delete(id);
+  /** Of these counters something was asked. */
+  noted(asked: readonly Asked[], { cost, borrowed, decisions, lease }: Noted, clock: LogicalClock): void {
+    const { logicalMs: nowMs } = clock;
+    for (const [at, { counter, shadow }] of asked.entries()) {
+      const { upstream } = counter;
+      if (borrowed !== undefined && !borrowed.isFinal) upstream?.wanted(nowMs);
+      upstream?.asked(cost, cost, nowMs);
+      upstream?.asked(shadow ? 0 : (borrowed?.spent ?? 0), borrowed?.largestCost ?? 0, nowMs);
+      if (decisions[at]?.outcome === 'denied' || lease?.isScarce) upstream?.denied(nowMs);
+      this.touched(counter, clock);
+    }
+  }
+
+  /** What a slice begins with, as whoever asks has been told. */
+  open({ opening = [] }: Question, asked: readonly Asked[], clock: LogicalClock): void {
+    for (const { counter } of asked) {
+      const grant = opening.find((each) => each?.counterId === counter.id);
+      if (grant !== undefined) counter.upstream?.open(grant, counter, clock);
+    }
   }
 
   /** How long until there may be something to tell; `undefined` while there is nothing. */
@@ -88,17 +109,23 @@ export class Middle {
     if (this.dueInMs(clock) !== 0) return undefined;
     const { name, rootIdOf } = this.#options;
     const reports: MiddleReport[] = [];
+    const left: Counter[] = [];
     this.#nextAtMs = Number.POSITIVE_INFINITY;
     for (const counter of this.#active.values()) {
       settle(counter, clock);
       const isDue = counter.upstream?.dueInMs(counter, clock) === 0 && reports.length < REPORTS_MAX;
       const report = isDue ? counter.upstream?.report(counter, rootIdOf(counter.id), clock) : undefined;
       if (report !== undefined) reports.push(report);
+      if (report?.isFinal) left.push(counter);
       this.#expect(counter, clock);
     }
     if (reports.length === 0) return undefined;
     this.#sentMs = clock.logicalMs;
-    return { call: { format: MESSAGE_FORMAT, holder: name, version, middle: reports }, sentMs: this.#sentMs };
+    return {
+      call: { format: MESSAGE_FORMAT, holder: name, version, middle: reports },
+      sentMs: this.#sentMs,
+      left,
+    };
   }
 
   /** What came of a call, `undefined` when nothing did; answers the counters that it changed. */
@@ -125,21 +152,7 @@ export class Middle {
   }
 }
 
-/** What a question and its answer say of the demand for a middle owner's counters. */
-export function noteDemand(
-  counters: readonly Asked[],
-  { cost, borrowed, decisions, lease }: Noted,
-  { logicalMs }: LogicalClock,
-): void {
-  for (const [at, { counter, shadow }] of counters.entries()) {
-    const { upstream } = counter;
-    if (borrowed !== undefined && !borrowed.isFinal) upstream?.wanted(logicalMs);
-    upstream?.asked(cost, cost, logicalMs);
-    upstream?.asked(shadow ? 0 : (borrowed?.spent ?? 0), borrowed?.largestCost ?? 0, logicalMs);
-    if (decisions[at]?.outcome === 'denied' || lease?.isScarce) upstream?.denied(logicalMs);
-  }
-}
-
+/** What a question and its answer say of the demand for counters. */
 interface Noted {
   readonly cost: number;
   /** What the holder said of its lease. */

@@ -16,8 +16,6 @@ import { AfterTheFact } from './after-the-fact.ts';
 import { report } from './counter-report.ts';
 import { type Counter, Counters, type Named, newCounter, restInMs, settle } from './counters.ts';
 import { type Asked, type Asking, type Charge, type Decided, decideAll } from './deciding.ts';
-import { Demand } from './demand.ts';
-import { LeaseBook } from './lease-book.ts';
 import { Ledger, type Recent } from './ledger.ts';
 import { type Borrowing, believable, chargeShadow, hearOfLease, lend } from './lending.ts';
 import {
@@ -25,15 +23,14 @@ import {
   type CounterRef,
   type CounterReport,
   MESSAGE_FORMAT,
-  type MiddleGrant,
   type OwnerCall,
   type OwnerReply,
   type Question,
 } from './messages.ts';
-import { Middle, type MiddleOptions, noteDemand, type RootCall } from './middle.ts';
-import { believableReport, MiddleBook } from './middle-book.ts';
+import { Middle, type MiddleOptions, type RootCall } from './middle.ts';
 import { type Override, Oversight, saidOfAsked, settledBy } from './oversight.ts';
-import { SPLIT_HOLDERS } from './slices.ts';
+import { revived } from './revived.ts';
+import { Root, type RootOptions, type RootPorts } from './root.ts';
 import type { StoredOwner } from './write-behind.ts';
 
 /**
@@ -44,7 +41,6 @@ const QUESTIONS = { keepMs: 15_000, entriesMax: 16_384 };
 
 /** Older than every ruleset. */
 const UNDATED: Version = { activation: 0, builtAtMs: 0 };
-
 interface Answered {
   readonly answer: Answer;
   readonly charges: readonly Charge[];
@@ -58,10 +54,8 @@ export interface OwnerOptions {
   readonly onDisplaced: () => void;
   /** Present exactly in a middle owner: it holds leases of another one. */
   readonly middle?: MiddleOptions;
-  /** Whether one of this name may hold leases of this owner as its middle owner; nobody may unless said. */
-  readonly isMiddle?: (name: string) => boolean;
-  /** The names of the slices that it becomes the root of when it has too many holders; it never does without. */
-  readonly slices?: () => readonly string[];
+  /** Present where it may be the root of middle owners. */
+  readonly root?: RootOptions;
 }
 
 export class Owner {
@@ -71,6 +65,7 @@ export class Owner {
   readonly #afterTheFact: AfterTheFact;
   readonly #oversight: Oversight;
   readonly #middle: Middle | undefined;
+  readonly #root: Root | undefined;
   #clock: LogicalClock;
   #version: Version;
   #grants = 0;
@@ -79,20 +74,15 @@ export class Owner {
     this.#options = options;
     const middle = options.middle && new Middle(options.middle);
     this.#middle = middle;
+    this.#root = options.root && new Root(options.root, this.#rootPorts());
     this.#counters = new Counters(options.countersMax, middle?.upstreamOf.bind(middle));
     // As it was stored: the first message sees whether the raw clock has stepped back meanwhile.
     this.#clock = stored?.clock ?? startClock(rawMs);
     this.#version = stored?.version ?? UNDATED;
-    for (const { lent, upstream, middles, ...counter } of stored?.counters ?? []) {
-      const restored: Counter = {
-        ...counter,
-        demand: new Demand(),
-        lent: lent && new LeaseBook(this.#clock.logicalMs, lent),
-        upstream: upstream && middle?.restored(upstream, this.#clock.logicalMs),
-        middles: middles && new MiddleBook(middles),
-      };
-      this.#counters.restore(restored);
-      middle?.touched(restored, this.#clock);
+    for (const each of stored?.counters ?? []) {
+      const counter = revived(each, middle, this.#clock.logicalMs);
+      this.#counters.restore(counter);
+      middle?.touched(counter, this.#clock);
     }
     this.#oversight = new Oversight(stored?.clamps ?? []);
     // What was written before the raw clock stepped back, and not since, may still lie in its future.
@@ -144,14 +134,15 @@ export class Owner {
       ...(question && override && { answer: this.#answer(question, override, call, clock) }),
       ...(override !== undefined && override.told.length > 0 && { clamps: override.told }),
       ...(inspect && { inspected: inspect.map((named) => this.#inspect(named, call, clock)) }),
-      ...(middle && { middle: this.#lendToMiddle(middle, call, clock) }),
+      ...(middle && { middle: this.#root?.lend(middle, call, clock) ?? [] }),
     };
   }
 
   /** What a middle owner has to tell its root now; to be answered with `rootReplied`, whatever comes of it. */
   rootCall(rawMs: number): RootCall | undefined {
-    const clock = this.#now(rawMs);
-    return this.#middle?.call(this.#version, clock);
+    const call = this.#middle?.call(this.#version, this.#now(rawMs));
+    for (const counter of call?.left ?? []) this.#options.onChanged(counter, Number.POSITIVE_INFINITY);
+    return call;
   }
 
   /** How long until a middle owner may have something to tell its root; `undefined` while it has not. */
@@ -211,26 +202,6 @@ export class Owner {
     return report(counter, decision, { cost, holder, clock });
   }
 
-  /** A report that cannot be read, or that nobody who may hold leases has sent, is left out. */
-  #lendToMiddle(
-    reports: OwnerCall['middle'] & {},
-    { holder, version }: OwnerCall,
-    clock: LogicalClock,
-  ): MiddleGrant[] {
-    if (this.#options.isMiddle?.(holder) !== true || !Array.isArray(reports)) return [];
-    return reports.flatMap((told) => {
-      const report = believableReport(told);
-      if (report === undefined) return [];
-      const counter = this.#obtain({ id: report.counterId, limit: report.limit, version }, clock);
-      counter.middles ??= new MiddleBook();
-      this.#grants += 1;
-      const grant = counter.middles.hear(counter, { holder, report, number: this.#grants }, clock);
-      this.#grants = Math.max(this.#grants, grant?.number ?? 0);
-      this.#changed(counter, clock);
-      return grant ?? [];
-    });
-  }
-
   #answer(question: Question, override: Override, call: OwnerCall, clock: LogicalClock): Answer {
     const before = this.#questions.find(question.id);
     if (before !== undefined && before !== 'taken_back') return before.answer;
@@ -254,9 +225,7 @@ export class Owner {
       ? this.#borrowingOf(question, call.holder, counters.slice(0, asked))
       : undefined;
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
-    for (const grant of question.opening ?? [])
-      for (const { counter } of counters)
-        if (counter.id === grant?.counterId) counter.upstream?.open(grant, counter, clock);
+    this.#middle?.open(question, counters, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
     const settled = settledBy(override, clock.rawMs);
     const { outcome, decisions, charges } =
@@ -265,20 +234,21 @@ export class Owner {
         : { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] };
     const said = saidOfAsked(decisions, asked);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
-    const split = this.#splitOf(question, counters.slice(0, asked), clock);
+    const split = this.#root?.split(question, counters.slice(0, asked), clock);
     const lease =
       borrowing && override.mayLend && split === undefined
         ? lend({ ...borrowing, isDenied: outcome === 'denied' }, clock)
         : undefined;
     for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
-    if (isCharged && this.#middle !== undefined)
-      noteDemand(counters, { cost: question.cost, borrowed: borrowing?.report, decisions, lease }, clock);
+    const { cost } = question;
+    if (isCharged)
+      this.#middle?.noted(counters, { cost, borrowed: borrowing?.report, decisions, lease }, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
       counters: said.map((own, at) => {
         const { counter } = counters[at]!;
         const decision = shadowDenied.has(counter) ? SHADOW_DENIED : own;
-        const told = report(counter, decision, { cost: question.cost, holder: call.holder, clock });
+        const told = report(counter, decision, { cost, holder: call.holder, clock });
         return override.denyUntilMs === undefined ? told : { ...told, remaining: 0 };
       }),
       ...(lease && { lease }),
@@ -290,32 +260,8 @@ export class Owner {
     return answer;
   }
 
-  /** Where there are too many holders for one object: what each of its slices begins with. It is split until its counters are next at rest. */
-  #splitOf(
-    { lease }: Question,
-    asked: readonly Asked[],
-    clock: LogicalClock,
-  ): readonly MiddleGrant[] | undefined {
-    const { slices } = this.#options;
-    if (slices === undefined) return undefined;
-    const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
-    const isSplit = counters.some(({ middles }) => middles !== undefined);
-    // Whoever asks for a lease may go to a slice. Of a strict rule nobody does.
-    const isHot = lease !== undefined && counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS);
-    if (!isSplit && !isHot) return undefined;
-    return counters.flatMap((counter) => {
-      if (counter.limit.algorithm !== 'token_bucket') return [];
-      counter.middles ??= new MiddleBook();
-      this.#grants += 1;
-      return (
-        counter.middles.open(counter, slices(), { number: this.#grants, epoch: clock.rawMs }, clock) ?? []
-      );
-    });
-  }
-
   #borrowingOf({ cost, lease }: Question, holder: string, asked: readonly Asked[]): Borrowing | undefined {
     if (lease === undefined) return undefined;
-    this.#grants += 1;
     const { incarnation } = this.#options;
     const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
     return {
@@ -324,7 +270,7 @@ export class Owner {
       isDenied: false,
       report: believable(lease),
       incarnation,
-      number: this.#grants,
+      number: this.#nextNumber(),
       counters,
     };
   }
@@ -339,6 +285,20 @@ export class Owner {
       this.#changed(counter, clock);
     }
     return denied;
+  }
+
+  /** Each grant has a larger one than the last. */
+  #nextNumber(): number {
+    this.#grants += 1;
+    return this.#grants;
+  }
+
+  #rootPorts(): RootPorts {
+    return {
+      obtain: (named, clock) => this.#obtain(named, clock),
+      onChanged: (counter, clock) => this.#changed(counter, clock),
+      nextNumber: () => this.#nextNumber(),
+    };
   }
 
   #decide(counters: readonly Asked[], asking: Asking, clock: LogicalClock): Decided {

@@ -6,12 +6,14 @@ import type { OwnerOptions } from './owner.ts';
 import { isSplittable, slicesOf, wholeOf } from './slices.ts';
 
 /** `epoch` is larger than in any earlier life of the owner: the time will do. */
-export function roleOf(name: string, epoch: number): Pick<OwnerOptions, 'middle' | 'isMiddle'> {
+export function roleOf(name: string, epoch: number): Pick<OwnerOptions, 'middle' | 'root'> {
   if (wholeOf(name) !== undefined) return { middle: { name, epoch, rootIdOf: (id) => id, startCredit: 0 } };
   if (placeOf(name) === undefined)
     return {
-      isMiddle: (other) => rootNameOf(other) === name,
-      ...(isSplittable(name) && { slices: () => slicesOf(name) }),
+      root: {
+        isMiddle: (other) => rootNameOf(other) === name,
+        ...(isSplittable(name) && { slices: () => slicesOf(name) }),
+      },
     };
   return { middle: { name, epoch, rootIdOf: (id) => placeOf(id)?.rest ?? id, startCredit: START_CREDIT } };
 }

@@ -20,7 +20,7 @@ import type { StoredLease } from './lease-book.ts';
 import type { Recent } from './ledger.ts';
 import { isReadable } from './messages.ts';
 import type { MiddleRecord } from './middle-book.ts';
-import type { StoredUpstream } from './upstream.ts';
+import type { StoredUpstream } from './stored-upstream.ts';
 
 export const STORAGE_FORMAT = 1;
 export const WRITE_INTERVAL_MS = 1_000;

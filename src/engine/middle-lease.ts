@@ -1,0 +1,57 @@
+/** The lease that a middle owner has of its root. Times are on its own logical clock. */
+import type { LentNow, MiddleGrant } from './messages.ts';
+
+export interface MiddleLease {
+  readonly number: number;
+  readonly unitsPerMs: number;
+  readonly capacity: number;
+  readonly endsAtMs: number;
+  readonly isScarce: boolean;
+  /** When the rate becomes `risesTo`, if that is still to come. */
+  readonly risesAtMs: number;
+  readonly risesTo: number;
+}
+
+export const NO_MIDDLE_LEASE: MiddleLease = {
+  number: 0,
+  unitsPerMs: 0,
+  capacity: 0,
+  endsAtMs: 0,
+  isScarce: false,
+  risesAtMs: Number.POSITIVE_INFINITY,
+  risesTo: 0,
+};
+
+/** It runs from when it was asked for, so that it ends before the root takes it for ended. */
+export function leaseOf(
+  grant: MiddleGrant,
+  { sentMs, nowMs }: { sentMs: number; nowMs: number },
+): MiddleLease {
+  const { number, unitsPerMs, capacity, lifeMs, risesInMs = 0, isScarce } = grant;
+  const isRising = risesInMs > 0;
+  return {
+    number,
+    unitsPerMs: isRising ? 0 : unitsPerMs,
+    capacity,
+    endsAtMs: sentMs + lifeMs,
+    isScarce,
+    risesAtMs: isRising ? nowMs + risesInMs : Number.POSITIVE_INFINITY,
+    risesTo: unitsPerMs,
+  };
+}
+
+/** What it lends, for how long yet. */
+export function lentBy({ unitsPerMs, capacity, endsAtMs }: MiddleLease, nowMs: number): LentNow {
+  return { unitsPerMs, capacity, endsInMs: Math.max(0, endsAtMs - nowMs) };
+}
+
+export function risen(lease: MiddleLease): MiddleLease {
+  return { ...lease, unitsPerMs: lease.risesTo, risesAtMs: Number.POSITIVE_INFINITY };
+}
+
+/** A grant so much smaller than the one before is worth a word that it has come: others may be waiting for the rest. */
+const MUCH_LESS = 0.75;
+
+export function isMuchLess(lease: MiddleLease, before: MiddleLease): boolean {
+  return lease.unitsPerMs < MUCH_LESS * before.unitsPerMs || lease.capacity < MUCH_LESS * before.capacity;
+}

@@ -1,0 +1,76 @@
+/**
+ * An owner as the root of middle owners: it lends to those that report, and splits what has become too hot for one object.
+ */
+import type { LogicalClock } from '../core/clock.ts';
+import type { Counter, Named } from './counters.ts';
+import type { Asked } from './deciding.ts';
+import type { MiddleGrant, MiddleReport, OwnerCall, Question } from './messages.ts';
+import { believableReport, MiddleBook } from './middle-book.ts';
+import { SPLIT_HOLDERS } from './slices.ts';
+
+export interface RootOptions {
+  /** Whether one of this name may hold leases of this owner as its middle owner. */
+  readonly isMiddle: (name: string) => boolean;
+  /** The names of the slices that it may be split into; absent when it never is. */
+  readonly slices?: () => readonly string[];
+}
+
+export interface RootPorts {
+  readonly obtain: (named: Named, clock: LogicalClock) => Counter;
+  readonly onChanged: (counter: Counter, clock: LogicalClock) => void;
+  /** What the next grant is called. */
+  readonly nextNumber: () => number;
+}
+
+export class Root {
+  readonly #options: RootOptions;
+  readonly #ports: RootPorts;
+
+  constructor(options: RootOptions, ports: RootPorts) {
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  /** A report that cannot be read, or that nobody who may hold leases has sent, is left out. */
+  lend(
+    reports: readonly MiddleReport[],
+    { holder, version }: Pick<OwnerCall, 'holder' | 'version'>,
+    clock: LogicalClock,
+  ): readonly MiddleGrant[] {
+    if (!Array.isArray(reports) || !this.#options.isMiddle(holder)) return [];
+    const { obtain, onChanged, nextNumber } = this.#ports;
+    return reports.flatMap((told: MiddleReport) => {
+      const report = believableReport(told);
+      if (report === undefined) return [];
+      const counter = obtain({ id: report.counterId, limit: report.limit, version }, clock);
+      counter.middles ??= new MiddleBook();
+      const grant = counter.middles.hear(counter, { holder, report, number: nextNumber() }, clock);
+      onChanged(counter, clock);
+      return grant ?? [];
+    });
+  }
+
+  /**
+   * Where there are too many holders for one object, what each of its slices begins with; `undefined` where it is not split. It is so until its
+   * counters are next at rest.
+   */
+  split(
+    { lease }: Question,
+    asked: readonly Asked[],
+    clock: LogicalClock,
+  ): readonly MiddleGrant[] | undefined {
+    const { slices } = this.#options;
+    if (slices === undefined) return undefined;
+    const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
+    const isSplit = counters.some(({ middles }) => middles !== undefined);
+    // Whoever asks for a lease may go to a slice. Of a strict rule nobody does.
+    const isHot = lease !== undefined && counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS);
+    if (!isSplit && !isHot) return undefined;
+    return counters.flatMap((counter) => {
+      if (counter.limit.algorithm !== 'token_bucket') return [];
+      counter.middles ??= new MiddleBook();
+      const named = { number: this.#ports.nextNumber(), epoch: clock.rawMs };
+      return counter.middles.open(counter, slices(), named, clock) ?? [];
+    });
+  }
+}
