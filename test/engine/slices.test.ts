@@ -1,0 +1,182 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Group } from '../../src/engine/groups.ts';
+import type { MiddleGrant } from '../../src/engine/messages.ts';
+import { isSplittable, Slices, slicesOf, wholeOf } from '../../src/engine/slices.ts';
+import type { Winner } from '../../src/policy/counter.ts';
+import { MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
+
+const OWNER = 'own/anne';
+
+const grant: MiddleGrant = {
+  counterId: 'counter',
+  epoch: 1,
+  number: 1,
+  lent: 10,
+  unitsPerMs: 0.1,
+  capacity: 10,
+  lifeMs: 4_000,
+  renewInMs: 0,
+  isScarce: false,
+  share: 1 / 32,
+  owed: 0,
+  returned: 0,
+};
+
+const counted = (options: Partial<WinnerOptions> = {}) =>
+  winner({ quota: 1_000, windowMs: SECOND_MS, owner: OWNER, consistency: 'auto', ...options });
+
+function groupOf(enforced: readonly Winner[] = [counted()], shadow: readonly Winner[] = []): Group {
+  return { owner: { name: OWNER, shared: false }, enforced, shadow };
+}
+
+/** An isolate that has been told that the owner is split. */
+function movedAt(holder = 'isolate', group = groupOf(), opening: readonly MiddleGrant[] = [grant]) {
+  const clock = { nowMs: 5_000 };
+  const slices = new Slices(holder, () => clock.nowMs);
+  slices.move(group, opening);
+  return { slices, clock, place: () => slices.placed(group) };
+}
+
+describe('names', () => {
+  test('a slice is told from its name, and its owner with it', () => {
+    for (const name of [OWNER, 'own/', 'x', 'slice/3/own/anne', 'own/\n\u0000/é', 'slice/own']) {
+      const slices = slicesOf(name);
+      expect(new Set(slices).size).toBe(32);
+      for (const slice of slices) expect(wholeOf(slice)).toBe(name);
+    }
+  });
+
+  test.each([
+    '',
+    OWNER,
+    'slice',
+    'slice/',
+    'slice//own/anne',
+    'slice/3',
+    'slice/3/',
+    'slice/32/own/anne',
+    'slice/99999999999999999999/own/anne',
+    'slice/-1/own/anne',
+    'slice/1.5/own/anne',
+    'slice/1e1/own/anne',
+    'slice/ 1/own/anne',
+    'slice/٣/own/anne',
+    'Slice/3/own/anne',
+    ' slice/3/own/anne',
+    '\nslice/3/own/anne',
+    'own/slice/3/own/anne',
+    'region/weur/slice/3/own/anne',
+  ])('%o is no slice', (name) => expect(wholeOf(name)).toBeUndefined());
+
+  test('property: whatever the text, it is a slice only if it begins as one, and what it is cut from stands at its end', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string(), (text, rest) => {
+        for (const name of [text, `slice/${text}`, `slice/${text}/${rest}`, `slice/7/${text}`]) {
+          const whole = wholeOf(name);
+          if (whole === undefined) continue;
+          expect(name.startsWith('slice/')).toBe(true);
+          expect(name.endsWith(`/${whole}`)).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test('one caller’s own owner can be split, one of many shared ones cannot, wherever it is', () => {
+    expect([OWNER, 'shared/7', 'region/weur/shared/7', 'own/shared/7'].map(isSplittable)).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ]);
+  });
+});
+
+describe('an isolate', () => {
+  test('asks the owner until it is told that it is split, and then a slice of it', () => {
+    const group = groupOf();
+    const slices = new Slices('isolate', () => 0);
+    expect(slices.placed(group)).toBe(group);
+    slices.move(group, [grant]);
+    const { owner, opening, enforced } = slices.placed(group);
+    expect(wholeOf(owner.name)).toBe(OWNER);
+    expect(opening).toEqual([grant]);
+    expect(enforced).toBe(group.enforced);
+  });
+
+  test('asks the same slice each time; of many isolates as many ask each', () => {
+    const { place } = movedAt();
+    expect(place().owner.name).toBe(place().owner.name);
+    const times = new Map<string, number>();
+    for (let isolate = 0; isolate < 6_400; isolate += 1) {
+      const { name } = movedAt(`isolate ${isolate} of many`).place().owner;
+      times.set(name, (times.get(name) ?? 0) + 1);
+    }
+    expect(times.size).toBe(32);
+    expect(Math.max(...times.values())).toBeLessThan(400);
+    expect(Math.min(...times.values())).toBeGreaterThan(100);
+  });
+
+  test('takes along what the slice begins with for a second', () => {
+    const { place, clock } = movedAt();
+    clock.nowMs += 999;
+    expect(place().opening).toEqual([grant]);
+    clock.nowMs += 1;
+    expect(place().opening).toBeUndefined();
+    expect(wholeOf(place().owner.name)).toBe(OWNER);
+  });
+
+  test('that is told nothing to take along takes nothing', () => {
+    expect(movedAt('isolate', groupOf(), []).place().opening).toBeUndefined();
+  });
+
+  test('told again while it asks the slice, keeps to what it was told first', () => {
+    const { slices, place } = movedAt();
+    slices.move(groupOf(), [{ ...grant, number: 2 }]);
+    expect(place().opening).toEqual([grant]);
+  });
+
+  test('asks other owners as ever', () => {
+    const { slices } = movedAt();
+    const other = { ...groupOf(), owner: { name: 'own/bert', shared: false } };
+    expect(slices.placed(other)).toBe(other);
+  });
+
+  test('goes back to the owner a minute after it last asked, and not before', () => {
+    const { place, clock } = movedAt();
+    for (let minute = 0; minute < 5; minute += 1) {
+      clock.nowMs += MINUTE_MS;
+      expect(wholeOf(place().owner.name)).toBe(OWNER);
+    }
+    clock.nowMs += MINUTE_MS + 1;
+    expect(place().owner.name).toBe(OWNER);
+    clock.nowMs += 1;
+    expect(place().owner.name).toBe(OWNER);
+  });
+});
+
+describe('what one object has to decide', () => {
+  const never: readonly [string, readonly Winner[]][] = [
+    ['a strict rule', [counted({ consistency: 'strict' })]],
+    ['a strict rule among others', [counted(), counted({ policy: 'other', consistency: 'strict' })]],
+    ['a fixed window', [counted({ algorithm: 'fixed_window' })]],
+    ['slots', [counted({ algorithm: 'concurrency' })]],
+    ['a sliding log beside a bucket', [counted(), counted({ policy: 'other', algorithm: 'sliding_log' })]],
+  ];
+
+  test.each(never)('%s never moves, whatever its owner says', (_, enforced) => {
+    const group = groupOf(enforced);
+    expect(movedAt('isolate', group).place()).toBe(group);
+  });
+
+  test.each(never)('%s stays with the owner after others of it have moved', (_, enforced) => {
+    const { slices } = movedAt();
+    const group = groupOf(enforced);
+    expect(slices.placed(group)).toBe(group);
+  });
+
+  test('a shadow rule moves along, whatever it is', () => {
+    const group = groupOf([counted()], [counted({ shadow: true, consistency: 'strict' })]);
+    expect(wholeOf(movedAt('isolate', group).place().owner.name)).toBe(OWNER);
+  });
+});
