@@ -7,16 +7,18 @@
  */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Bound, boundOf, type Topology } from '../../src/engine/bound.ts';
-import { type OwnerPrice, type Price, priceOf } from '../../src/engine/price.ts';
+import { type OwnerPrice, type Price, priceOf, ROOT_CALLS_PER_SECOND } from '../../src/engine/price.ts';
 import { callerAttributes, namedKeysOf } from '../../src/policy/caller.ts';
 import {
   type Counted,
+  countedRule,
   type Explanation,
   explain,
   numbersOf,
   type PolicyExplanation,
 } from '../../src/policy/explain.ts';
 import { type Facts, Matcher } from '../../src/policy/match.ts';
+import { regionsOf } from '../../src/policy/place.ts';
 import { isRegion, REGIONS, type Region } from '../../src/policy/region.ts';
 import { normalisePath } from '../../src/policy/route-pattern.ts';
 import type { Ruleset } from '../../src/policy/ruleset.ts';
@@ -38,6 +40,7 @@ interface Options {
   readonly attr?: readonly string[];
   readonly cost?: number;
   readonly region?: Region;
+  readonly regions?: number;
   readonly isolates: number;
   readonly blindIsolates: number;
   readonly json?: boolean;
@@ -82,6 +85,11 @@ export function explainCommand(finish: (exitCode: number) => void): Command {
       parseCount,
       BLIND_ISOLATES,
     )
+    .option(
+      '--regions <n>',
+      'how many regions the worst cases of rules of regions are for (default: those of the file)',
+      parseRegions,
+    )
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, options: Options) => {
@@ -116,16 +124,25 @@ function parseIsolates(text: string): number {
   return isolates;
 }
 
+function parseRegions(text: string): number {
+  const regions = parseCount(text);
+  if (regions < 1 || regions > REGIONS.length)
+    throw new InvalidArgumentError(`wants a whole number from 1 to ${REGIONS.length}.`);
+  return regions;
+}
+
 function withBounds(
   explanation: Explanation,
-  { costs }: Ruleset,
-  { isolates, blindIsolates }: Options,
+  ruleset: Ruleset,
+  { isolates, blindIsolates, regions = regionsOf(ruleset).length }: Options,
 ): BoundedExplanation {
-  const largestCost = Math.max(1, explanation.cost, ...costs.map(({ cost }) => cost));
-  const topology = { isolates, blindIsolates, largestCost };
+  const largestCost = Math.max(1, explanation.cost, ...ruleset.costs.map(({ cost }) => cost));
+  const topology = { isolates, blindIsolates, largestCost, regions };
   const policies = explanation.policies.map((policy) => ({
     ...policy,
-    bound: policy.shadow ? undefined : boundOf(policy.rule, topology),
+    bound: policy.shadow
+      ? undefined
+      : boundOf(countedRule(policy), { ...topology, isShared: policy.counted?.owner.shared }),
   }));
   const price = priceOf(explanation.policies, { isolates, cost: explanation.cost, largestCost });
   return { ...explanation, topology, policies, price };
@@ -239,11 +256,19 @@ function priceLines(price: Price | undefined): readonly string[] {
   ];
 }
 
-function ownerLine({ owner, policies, isLeased, calls, rows, objectSeconds, dollars }: OwnerPrice): string {
+function ownerLine(price: OwnerPrice): string {
+  const { owner, calls, rows, objectSeconds, dollars } = price;
   const told = (amount: number) => Math.round(amount).toLocaleString('en');
-  const names = policies.map(({ policy, shadow }) => (shadow ? `${policy} (shadow)` : policy)).join(', ');
   return (
-    `  ${names}, ${isLeased ? 'leased' : 'asked for each'}: about $${dollars.toFixed(2)}: ${told(calls)} calls, ` +
+    `  ${usesOf(price).join('; ')}: about $${dollars.toFixed(2)}: ${told(calls)} calls, ` +
     `${told(rows)} rows and ${told(objectSeconds)} s of owner ${owner}`
   );
+}
+
+function usesOf({ policies, lent, isLeased }: OwnerPrice): readonly string[] {
+  const names = (all: OwnerPrice['policies']) =>
+    all.map(({ policy, shadow }) => (shadow ? `${policy} (shadow)` : policy)).join(', ');
+  const asked = `${names(policies)}, ${isLeased ? 'leased' : 'asked for each'}`;
+  const told = `${names(lent)}, borrowed by a region, ${ROOT_CALLS_PER_SECOND} calls a second while that is in use`;
+  return [...(policies.length > 0 ? [asked] : []), ...(lent.length > 0 ? [told] : [])];
 }

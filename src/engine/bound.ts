@@ -7,13 +7,11 @@
  */
 import { capacity, countsSlots, type Limit } from '../core/decision.ts';
 import type { Rule } from '../policy/ruleset.ts';
+import { carriedSentence, OWNER_REQUESTS_PER_SECOND } from './bound-objects.ts';
 import { type RegionBound, regionBoundOf } from './bound-regions.ts';
 import { slotBoundOf } from './bound-slots.ts';
 import { FALLBACK_MARGIN } from './fallback.ts';
 import { REST_UNWRITTEN_MS, WRITE_INTERVAL_MS } from './write-behind.ts';
-
-/** What an object answers at most, so what it can charge before it has to write. */
-const OWNER_REQUESTS_PER_SECOND = 1_000;
 
 export interface Topology {
   /** Isolates that an owner has told their shares; in `scope: local`, isolates that serve the caller. At least 1. */
@@ -23,6 +21,8 @@ export interface Topology {
   readonly largestCost: number;
   /** Where a limit that regions share is asked for; 1 unless said. */
   readonly regions?: number;
+  /** The owner counts for many callers, and has others beside it that do. */
+  readonly isShared?: boolean | undefined;
 }
 
 /** In any t seconds at most `burstUnits + unitsPerSecond * t` units. */
@@ -46,20 +46,33 @@ export interface Bound {
   readonly sentences: readonly string[];
 }
 
-/** The bound of a rule that counts; an `unlimited` one has none. */
+/**
+ * The bound of a rule that counts; an `unlimited` one has none. Of a limit that is split by regions it is that of one part, and the rule's
+ * limit is the part.
+ */
 export function boundOf(rule: Rule, topology: Topology): Bound | undefined {
   const { limit } = rule;
   if (limit === undefined) return undefined;
-  if (countsSlots(limit)) return slotBoundOf(rule, limit, topology);
+  const bound = countsSlots(limit) ? slotBoundOf(rule, limit, topology) : rateBoundOf(rule, limit, topology);
+  const carried = carriedSentence(rule, limit, topology);
+  return { ...bound, sentences: [...bound.sentences, ...(carried === undefined ? [] : [carried])] };
+}
+
+function rateBoundOf(rule: Rule, limit: Limit, topology: Topology): Bound {
   const numbers =
     rule.scope === 'local' ? localNumbers(limit, topology) : ownedNumbers(rule, limit, topology);
   const sentences =
     rule.scope === 'local' ? localSentences(numbers, topology) : ownedSentences(rule, numbers, topology);
   const { regions = 1, largestCost } = topology;
   const regional = regionBoundOf(rule, limit, { regions, largestCost, crashUnits: numbers.crashUnits });
-  if (regional === undefined) return { ...numbers, sentences };
-  return { ...numbers, regional, sentences: [...sentences, ...regionSentences(regional)] };
+  if (regional !== undefined)
+    return { ...numbers, regional, sentences: [...sentences, ...regionSentences(regional)] };
+  const isSplit = rule.regional?.weights !== undefined;
+  return { ...numbers, sentences: isSplit ? [...sentences, PART_SENTENCE] : sentences };
 }
+
+const PART_SENTENCE =
+  'each region has its own part, and nothing is shared: these are the numbers of one part';
 
 type Numbers = Omit<Bound, 'sentences' | 'regional'>;
 

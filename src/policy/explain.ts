@@ -99,6 +99,12 @@ function countedIn(winner: Winner, region: Region): Counted {
   return { ...counted, inRegion };
 }
 
+/** The rule as a request is counted by it: of a limit that is split, with the numbers of the part. */
+export function countedRule({ rule, counted }: Pick<PolicyExplanation, 'rule' | 'counted'>): Rule {
+  const limit = counted?.inRegion?.limit;
+  return limit === undefined ? rule : { ...rule, limit };
+}
+
 function explainBeaten(winner: Placed, loser: Placed): Beaten {
   return { ruleIndex: loser.index, title: titleOf(loser.rule), because: reasonOver(winner, loser) };
 }

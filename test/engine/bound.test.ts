@@ -101,6 +101,9 @@ describe('in numbers', () => {
   });
 });
 
+const EACH =
+  'decides every request, about 1000 a second (500 with room to spare); above that as with a silent owner';
+
 test('in sentences', () => {
   const topology = { isolates: 4, blindIsolates: 2, largestCost: 5 };
   expect(bound({ quota: 100 }, topology).sentences).toEqual([
@@ -108,15 +111,89 @@ test('in sentences', () => {
     'owner silent, with 4 isolates that it told their shares and 2 isolates that it never told: at most 125 units at once and 2.2 a second after that, 1.32 times the rate',
     'owner answering now and then: at most 225 units at once and 3.87 a second after that, 2.32 times the rate',
     'owner crashes: 100 units may be admitted again (1 s of charges and 5 s of refill)',
+    `strict: one object ${EACH}`,
   ]);
   expect(bound({ quota: 1, failureMode: 'closed' }).sentences).toEqual([
     'healthy: at most 1 unit at once and 0.0167 a second after that, nothing above the limit',
     'owner silent: nothing is admitted (closed)',
     'owner crashes: 1 unit may be admitted again (1 s of charges and 5 s of refill)',
+    `strict: one object ${EACH}`,
   ]);
   expect(bound({ quota: 60, scope: 'local' }, topology).sentences).toEqual([
     'each isolate counts by itself: 4 isolates admit at most 240 units at once and 4 a second after that, 4 times the limit',
   ]);
+});
+
+describe('what objects can carry, in a sentence', () => {
+  const hot = { quota: 10_000, windowMs: SECOND_MS, consistency: 'auto' } as const;
+  const split =
+    'leased when hot: one object lends to isolates; beyond 128 of them the key is split over 32 slices';
+  const whole = 'leased when hot: one object lends to isolates, to about 500 of them';
+
+  test.each<[string, WinnerOptions, string | undefined]>([
+    ['a strict rule, whatever it allows', { ...hot, consistency: 'strict' }, `strict: one object ${EACH}`],
+    [
+      'an algorithm that never leases',
+      { ...hot, algorithm: 'sliding_log' },
+      `sliding_log is never leased: one object ${EACH}`,
+    ],
+    ['a burst of less than 100 ms', { ...hot, burst: 999 }, `too small a burst to lease: one object ${EACH}`],
+    ['a burst of 100 ms', { ...hot, burst: 1_000 }, split],
+    ['auto, below 34 a second', { ...hot, quota: 33 }, `too low a limit to lease: one object ${EACH}`],
+    ['auto, from there on', { ...hot, quota: 34 }, split],
+    ['leased, however low', { ...hot, quota: 3, consistency: 'leased' }, split],
+    ['a window leases, and does not split', { ...hot, algorithm: 'fixed_window' }, whole],
+    [
+      'regions borrow, and do not split',
+      { ...hot, scope: 'regional' },
+      whole.replace('object', 'object in each region'),
+    ],
+    [
+      'strict in each region',
+      { ...hot, consistency: 'strict', scope: 'regional' },
+      `strict: one object in each region ${EACH}`,
+    ],
+    ['local: no object', { ...hot, scope: 'local' }, undefined],
+  ])('%s', (_, options, sentence) => {
+    const last = bound(options).sentences.at(-1);
+    if (sentence === undefined) expect(last).not.toMatch(/object/);
+    else expect(last).toBe(sentence);
+  });
+
+  test('a request of more than half the bucket keeps it from leases', () => {
+    const { sentences } = bound(hot, { largestCost: 5_001 });
+    expect(sentences.at(-1)).toBe(`too dear a request to lease: one object ${EACH}`);
+    expect(bound(hot, { largestCost: 5_000 }).sentences.at(-1)).toBe(split);
+  });
+
+  test('an owner of many callers does not split', () => {
+    expect(bound(hot, { isShared: true }).sentences.at(-1)).toBe(whole);
+  });
+});
+
+describe('in regions', () => {
+  const options = { quota: 1_000, windowMs: SECOND_MS, scope: 'regional' } as const;
+
+  test('that share a limit: a cold start, a partition and crashes, told of as many as there are', () => {
+    const { regional, sentences } = bound(options, { regions: 3 });
+    expect(regional).toMatchObject({ regions: 3, coldStartUnits: 3_000 });
+    expect(sentences.slice(4, 7)).toEqual([
+      '3 regions at a cold start: 3000 units above the limit, which are paid back',
+      'regions cut off: at most 5002 units at once and 2700 a second after that, 2.7 times the rate, all sides together',
+      "a region's owner crashes: 2000 units may be admitted again; the root: 7000 units",
+    ]);
+  });
+
+  test('that have a part each: nothing is shared, so there is nothing to lose', () => {
+    const { rule } = winner(options);
+    const split = { ...rule, regional: { startCredit: 0.25, weights: { weur: 0.5 } } };
+    const { regional, sentences } = boundOf(split, { ...ONE, regions: 3 })!;
+    expect(regional).toBeUndefined();
+    expect(sentences).toContain(
+      'each region has its own part, and nothing is shared: these are the numbers of one part',
+    );
+    expect(sentences.join()).not.toMatch(/cold start|cut off/);
+  });
 });
 
 describe('measured: never above it, and in the worst case not far below', () => {
@@ -255,6 +332,7 @@ describe('requests at once', () => {
       'owner silent: at most 21 at once',
       'owner crashes: up to 10 more until the slots are renewed (10 s)',
       'an isolate dies: its slots stay taken for up to 30 s',
+      `strict: one object ${EACH}`,
     ]);
   });
 

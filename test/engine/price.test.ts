@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { regional, regionLoad, worldwide } from '../../scripts/sim/scenarios/regions.ts';
 import { caseOf } from '../../scripts/sim/scenarios.ts';
 import { simulate } from '../../scripts/sim/simulation.ts';
-import { type PriceOptions, priceOf } from '../../src/engine/price.ts';
+import { type PriceOptions, priceOf, ROOT_CALLS_PER_SECOND } from '../../src/engine/price.ts';
+import type { CountedInRegion } from '../../src/policy/explain.ts';
+import { placedIn } from '../../src/policy/place.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
 
 const ONE: PriceOptions = { isolates: 1, cost: 1, largestCost: 1 };
@@ -10,6 +13,22 @@ const ONE: PriceOptions = { isolates: 1, cost: 1, largestCost: 1 };
 function policyOf(options: WinnerOptions) {
   const { rule, counterId, owner, pairs } = winner({ windowMs: SECOND_MS, ...options });
   return { policy: rule.policy, shadow: rule.shadow, rule, counted: { counterId, owner, pairs } };
+}
+
+/** The same of a rule of regions, asked for in western Europe; with a part for itself, or by what it borrows. */
+function regionalPolicyOf(options: WinnerOptions, part?: number) {
+  const whole = winner({ windowMs: SECOND_MS, ...options, scope: 'regional' });
+  const weights = part === undefined ? {} : { weights: { weur: part } };
+  const rule = { ...whole.rule, regional: { startCredit: 0.25, ...weights } };
+  const placed = placedIn({ ...whole, rule }, 'weur');
+  const inRegion: CountedInRegion = {
+    region: 'weur',
+    counterId: placed.counterId,
+    owner: placed.owner,
+    limit: placed.rule.limit!,
+    isSplit: part !== undefined,
+  };
+  return { ...policyOf(options), rule, counted: { ...whole, inRegion } };
 }
 
 /** Of the only owner there is. */
@@ -122,6 +141,76 @@ describe('several policies', () => {
         { isLeased: false, calls: 1e6, policies: [{ policy: 'team', shadow: true }] },
       ],
     });
+  });
+});
+
+describe('rules of regions', () => {
+  const ROOT = 'anne';
+  const MIDDLE = 'region/weur/anne';
+
+  test('are priced at the owner of the region and at the root that it borrows from', () => {
+    const { owners } = priceOf([regionalPolicyOf({ quota: 100 })], ONE)!;
+    expect(owners).toMatchObject([
+      { owner: MIDDLE, policies: [{ policy: 'default' }], lent: [], calls: 1e6 },
+      { owner: ROOT, policies: [], lent: [{ policy: 'default' }] },
+    ]);
+    // A million of them take 10,000 s, in each of which both are busy.
+    const [middle, root] = owners;
+    expect(root!.calls).toBeCloseTo(ROOT_CALLS_PER_SECOND * 1e4, 3);
+    expect([root!.rows, root!.objectSeconds]).toEqual([1e4, 1e4]);
+    expect([middle!.rows, middle!.objectSeconds]).toEqual([1e4, 1e4]);
+    expect(root!.dollars).toBeCloseTo(0.0021 + 0.01 + 0.016, 6);
+  });
+
+  test('talk to the root about each request that comes alone, and both stay awake for that', () => {
+    const { owners } = priceOf([regionalPolicyOf({ quota: 864, windowMs: DAY_MS })], ONE)!;
+    expect(owners).toMatchObject([
+      { calls: 1e6, rows: 3e6, objectSeconds: 3e6 },
+      { calls: 7e6, rows: 3e6, objectSeconds: 3e6 },
+    ]);
+  });
+
+  test('share the root with a rule that is not of regions', () => {
+    const policies = [regionalPolicyOf({ quota: 100 }), policyOf({ quota: 100, policy: 'daily' })];
+    const { owners } = priceOf(policies, ONE)!;
+    expect(owners.map(({ owner, policies, lent }) => [owner, policies.length, lent.length])).toEqual([
+      [MIDDLE, 1, 0],
+      [ROOT, 1, 1],
+    ]);
+    expect(owners[1]!.calls).toBeCloseTo(1e6 + ROOT_CALLS_PER_SECOND * 1e4, 3);
+    expect([owners[1]!.rows, owners[1]!.objectSeconds]).toEqual([1e4, 1e4]);
+  });
+
+  test('have a part each, and no root, where the limit is split', () => {
+    expect(priceOf([regionalPolicyOf({ quota: 100 }, 0.25)], ONE)).toMatchObject({
+      requestsPerSecond: 25,
+      owners: [{ owner: 'part/weur/anne', lent: [], calls: 1e6, rows: 4e4, objectSeconds: 4e4 }],
+    });
+    expect(priceOf([regionalPolicyOf({ quota: 100 }, 0.25)], { ...ONE, cost: 26 })).toBeUndefined();
+  });
+
+  test.each(['one-region 0.9x', 'one-region far 0.9x'])(
+    '%s: the simulator counts as many root calls',
+    async (name) => {
+      const { figures } = await simulate(caseOf(name), { seed: 1 });
+      // The first seconds take more, until the root knows the demand.
+      expect(figures.rootCallsPerSecond / ROOT_CALLS_PER_SECOND).toBeGreaterThan(0.8);
+      expect(figures.rootCallsPerSecond / ROOT_CALLS_PER_SECOND).toBeLessThan(1.25);
+    },
+  );
+
+  test('a lone request takes as many root calls as the simulator counts', async () => {
+    const forMs = 1_000_000;
+    const phases = [{ forMs, perSecond: 0.02 }];
+    const lone = {
+      label: '',
+      plan: () => worldwide([regionLoad('weur', { enforced: [regional()], phases })]),
+    };
+    const { figures } = await simulate(lone, { seed: 1 });
+    const { owners } = priceOf([regionalPolicyOf({ quota: 864, windowMs: DAY_MS })], ONE)!;
+    const counted = (figures.rootCallsPerSecond * forMs) / 1_000 / figures.offered;
+    expect(counted / (owners[1]!.calls / 1e6)).toBeGreaterThan(0.8);
+    expect(counted / (owners[1]!.calls / 1e6)).toBeLessThan(1.25);
   });
 });
 

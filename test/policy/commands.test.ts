@@ -74,6 +74,8 @@ test.each([
   [['explain', DEFAULT, '--cost', '-1'], /wants a whole number/],
   [['explain', DEFAULT, '--cost', '1.5'], /wants a whole number/],
   [['explain', DEFAULT, '--region', 'mars'], /wants one of wnam, enam/],
+  [['explain', DEFAULT, '--regions', '0'], /wants a whole number from 1 to 9/],
+  [['explain', DEFAULT, '--regions', '10'], /wants a whole number from 1 to 9/],
   [['explain', DEFAULT, '--isolates', '0'], /wants a whole number from 1/],
   [['no-such-command'], /unknown command/],
 ])('limiter %j ends with 2 and a sentence', async (args, sentence) => {
@@ -159,6 +161,30 @@ describe('limiter explain', () => {
       );
     },
   );
+
+  test.each([
+    [[], 4],
+    [['--regions', '9'], 9],
+    [['--regions', '1'], 1],
+  ])('%j: worst cases of rules of regions are for %i of them', async (flags, regions) => {
+    const asked = ['rules/examples/regional.yaml', '--attr', 'api_key=acme_1', '--attr', 'path=/v1/render'];
+    const { stdout } = await limiter('explain', ...asked, ...flags);
+    expect(stdout).toMatch(
+      new RegExp(`^ {4}${regions} regions? at a cold start: ${regions}000 units above`, 'm'),
+    );
+    expect(stdout).toMatch(/^ {4}each region has its own part, and nothing is shared/m);
+    expect(stdout).toMatch(/^ {2}default, borrowed by a region, 1\.4 calls a second .* of owner own\//m);
+    const { policies, topology } = JSON.parse(
+      (await limiter('explain', ...asked, ...flags, '--json')).stdout,
+    );
+    expect(topology.regions).toBe(regions);
+    // Of 600 a minute the part of eastern North America is half.
+    expect(policies).toMatchObject([
+      { bound: { regional: { regions } } },
+      { bound: { limit: { burstUnits: 300 } } },
+      {},
+    ]);
+  });
 
   test('prices a million requests at each owner, and says so where no owner is asked', async () => {
     const { stdout } = await limiter(
