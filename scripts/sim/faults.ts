@@ -89,6 +89,7 @@ export function randomFaults(random: Random): Faults {
     queueMs: random.between(50, 2_000),
     stallsPerSecond: some(() => random.between(0, 0.5)),
     stallMs: random.between(100, 3_000),
+    regionMs: random.between(0, 400),
     evictionsPerSecond: some(() => random.between(0, 0.5)),
   };
 }

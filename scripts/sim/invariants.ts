@@ -72,8 +72,9 @@ export class Invariants implements Observer {
   beforeHandling(host: OwnerHost): States | undefined {
     const counters = [...host.owner.counters()];
     if (counters.length > COMPARED_MAX) return undefined;
-    // What is lent changes how a bucket fills, so the state of such a counter moves as time passes.
-    return new Map(counters.filter(({ lent }) => lent === undefined).map(({ id, state }) => [id, state]));
+    // What is lent of it or to it changes how a bucket fills, so the state of such a counter moves as time passes.
+    const still = counters.filter(({ lent, upstream }) => lent === undefined && upstream === undefined);
+    return new Map(still.map(({ id, state }) => [id, state]));
   }
 
   handled(host: OwnerHost, call: OwnerCall, reply: OwnerReply, before: unknown): void {

@@ -149,8 +149,8 @@ export class Excess {
 }
 
 /**
- * The largest excess over a fixed window's quota. What was admitted within one round trip of an edge may have been counted on either
- * side of it, and is taken to fill the earlier window first.
+ * The largest excess over a fixed window's quota. What was admitted within a round trip of an edge may have been counted on either side of
+ * it, and is taken to fill the earlier window first; where several owners are asked, one after the other, within as many.
  */
 export class WindowExcess {
   readonly #quota: number;
@@ -171,7 +171,7 @@ export class WindowExcess {
     return this.#worst;
   }
 
-  admitted(units: number, atMs: number): void {
+  admitted(units: number, atMs: number, owners = 1): void {
     const window = Math.floor(atMs / this.#windowMs);
     if (window > this.#window) {
       this.#usedBefore = window === this.#window + 1 ? this.#used : 0;
@@ -179,7 +179,7 @@ export class WindowExcess {
     }
     // A clock that was set back takes its count with it.
     this.#window = window;
-    const isAtEdge = Math.floor((atMs - this.#slackMs) / this.#windowMs) < window;
+    const isAtEdge = Math.floor((atMs - owners * this.#slackMs) / this.#windowMs) < window;
     if (isAtEdge && this.#usedBefore + units <= this.#quota) this.#usedBefore += units;
     else this.#used += units;
     this.#worst = Math.max(this.#worst, this.#used - this.#quota);

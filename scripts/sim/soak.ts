@@ -4,10 +4,11 @@
  * Everything comes from the seed: how many isolates, which rules, who sends what, and what goes wrong.
  */
 import type { Winner } from '../../src/policy/counter.ts';
+import { REGIONS, type Region } from '../../src/policy/region.ts';
 import { randomFaults, randomFaultsWithinReach } from './faults.ts';
 import type { Random } from './random.ts';
 import { winner } from './rules.ts';
-import type { Case, Plan } from './scenario.ts';
+import type { Case, Plan, Stage } from './scenario.ts';
 import type { Phase, Stream } from './traffic.ts';
 
 const SAFETY_MS = 6_000;
@@ -28,18 +29,20 @@ export const SOAK: Case = { label: '', plan: randomPlan };
 function randomPlan(random: Random): Plan {
   const isWithinReach = random.chance(0.3);
   const isolates = 1 + random.below(8);
-  const rules = Array.from({ length: 1 + random.below(3) }, (_, at) => randomRule(`policy ${at}`, random));
+  const regions = random.chance(0.3) ? REGIONS.slice(0, 1 + random.below(4)) : undefined;
+  const rules = Array.from({ length: 1 + random.below(3) }, (_, at) =>
+    randomRule(`policy ${at}`, regions !== undefined && random.chance(0.7), random),
+  );
   const costs = random.chance(0.3) ? [1, 1, 2, 3] : [1];
   const narrowest = Math.min(...rules.map(({ rule }) => (rule.limit!.quota * 1_000) / rule.limit!.windowMs));
   const mean = costs.reduce((sum, cost) => sum + cost, 0) / costs.length;
   const stream = (group: string, startsMs: number, phases: readonly Phase[]): Stream => ({
     phases: [{ forMs: startsMs, perSecond: 0 }, ...phases],
-    request: (chance) => ({
-      group,
-      isolate: chance.below(isolates),
-      enforced: rules,
-      cost: chance.oneOf(costs),
-    }),
+    request: (chance) => {
+      const isolate = chance.below(isolates);
+      const region = regions?.[isolate % regions.length];
+      return { group, isolate, enforced: rules, cost: chance.oneOf(costs), ...(region && { region }) };
+    },
   });
   const phase = (forMs: number, load: number): Phase => ({ forMs, perSecond: (narrowest * load) / mean });
   const liveFromMs = SAFETY_MS + RECOVERY_MS;
@@ -54,6 +57,8 @@ function randomPlan(random: Random): Plan {
       stream('storm', liveFromMs + LIVENESS_MS, [phase(LIVENESS_MS, STORM_LOAD)]),
     ],
     faults: isWithinReach ? randomFaultsWithinReach(random) : randomFaults(random),
+    ...(regions && !isWithinReach && randomCuts(regions, random)),
+    regions: regions?.length ?? 1,
     heal: { atMs: SAFETY_MS, liveFromMs },
     largestCost: Math.max(...costs),
     isDegraded: !isWithinReach,
@@ -61,14 +66,28 @@ function randomPlan(random: Random): Plan {
   };
 }
 
-function randomRule(policy: string, random: Random): Winner {
+/** Now and then one region is cut off from the others for a while, at most until the faults are over. */
+function randomCuts(regions: readonly Region[], random: Random): Pick<Plan, 'happenings' | 'isPartitioned'> {
+  const happenings = Array.from({ length: random.below(4) }, () => {
+    const region = random.oneOf(regions);
+    const atMs = random.between(0, SAFETY_MS);
+    return [
+      { atMs, happen: ({ world }: Stage) => world.cut(region) },
+      { atMs: random.between(atMs, SAFETY_MS), happen: ({ world }: Stage) => world.mend(region) },
+    ];
+  });
+  return { happenings: happenings.flat(), isPartitioned: true };
+}
+
+function randomRule(policy: string, isRegional: boolean, random: Random): Winner {
   const quota = 20 + random.below(400);
   return winner({
     policy,
     owner: random.oneOf(['anne', 'bert']),
     quota,
     windowMs: 1_000,
-    algorithm: random.chance(0.2) ? 'fixed_window' : 'token_bucket',
+    algorithm: !isRegional && random.chance(0.2) ? 'fixed_window' : 'token_bucket',
+    ...(isRegional && { scope: 'regional', startCredit: random.between(0.05, 0.5) }),
     burst: Math.ceil(quota * random.between(0.3, 2)),
     consistency: random.oneOf(['strict', 'auto', 'auto', 'leased']),
     failureMode: random.chance(0.2) ? 'closed' : 'open',

@@ -59,8 +59,9 @@ export class Watch {
   /** A request was admitted; answers what is now above all that is allowed. */
   admitted(winners: readonly Winner[], cost: number, atMs: number): Breach | undefined {
     let breach: Breach | undefined;
+    const owners = new Set(winners.map(({ owner }) => owner.name)).size;
     for (const winner of winners) {
-      const found = this.#counter(winner).admitted(winner.rule.limit!, cost, atMs);
+      const found = this.#counter(winner).admitted(winner.rule.limit!, { cost, atMs, owners });
       breach ??= found;
     }
     return breach;
@@ -87,6 +88,13 @@ function boundUnder(
 ): Excess | undefined {
   if (isPartitioned && regional !== undefined) return new Excess(regional.partition, LATE_ANSWER_MS);
   return isDegraded ? new Excess(flapping, LATE_ANSWER_MS) : undefined;
+}
+
+interface Admitted {
+  readonly cost: number;
+  readonly atMs: number;
+  /** How many owners decided it. */
+  readonly owners: number;
 }
 
 class WatchedCounter {
@@ -121,10 +129,11 @@ class WatchedCounter {
     if (this.#bare instanceof SlotsExcess) this.#bare.ended();
   }
 
-  admitted(limit: Limit, cost: number, atMs: number): Breach | undefined {
+  admitted(limit: Limit, { cost, atMs, owners }: Admitted): Breach | undefined {
     if (limit !== this.#limit) this.#adopt(limit, atMs);
-    const isWindow = this.#bare instanceof WindowExcess;
-    this.#bare.admitted(cost, isWindow ? this.#options.ownerNowMs(this.#winner.owner.name) : atMs);
+    if (this.#bare instanceof WindowExcess)
+      this.#bare.admitted(cost, this.#options.ownerNowMs(this.#winner.owner.name), owners);
+    else this.#bare.admitted(cost, atMs);
     this.#bound?.admitted(cost, atMs);
     const { worst: excess } = this.#bound ?? this.#bare;
     if (excess === 0) return undefined;

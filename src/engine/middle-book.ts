@@ -13,7 +13,7 @@ import { Demand } from './demand.ts';
 import { NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import type { LentNow, MiddleGrant, MiddleReport, Total } from './messages.ts';
-import { LEASE_MS, type MiddleTerms, middleTerms } from './middle-terms.ts';
+import { LEASE_MS, type MiddleDemands, type MiddleTerms, middleTerms } from './middle-terms.ts';
 import { OPENING_MS } from './slices.ts';
 
 /** Regions, and slices of a key too hot for one object: more than this at once are none of ours. */
@@ -24,6 +24,9 @@ const WAITS_MAX = 8;
 
 /** The rest is there for isolates that ask before they have heard of it. */
 const OPENING_PART = 0.7;
+
+/** Whoever suddenly asks for next to nothing may be pausing. */
+const PAUSED_PART = 0.01;
 
 /** Whoever has been short within so long may be so again. */
 const PLENTY_MS = 5_000;
@@ -45,7 +48,6 @@ export interface MiddleRecord {
   readonly lent: number;
   readonly number: number;
   readonly unitsPerMs: number;
-  readonly capacity: number;
   readonly grants: number;
   /** How often it was told to wait on its credit. */
   readonly waits: number;
@@ -56,6 +58,8 @@ export interface MiddleRecord {
 export class MiddleBook {
   readonly #records: Map<string, MiddleRecord>;
   readonly #demand = new Demand();
+  /** The same, as it was before a pause. */
+  readonly #recent = new Demand();
   #sinceMs = Number.POSITIVE_INFINITY;
   /** When one of them was last short. */
   #shortAtMs = Number.NEGATIVE_INFINITY;
@@ -151,8 +155,7 @@ export class MiddleBook {
     const record = known?.epoch === report.epoch ? known : recordOf(report);
     chargeOwed(counter, report.owed.units - record.owed, clock);
     hearOfLease(counter, { holder, report, returned: report.returned.units - record.returned }, clock);
-    this.#demand.report(holder, report.unitsPerSecond, clock.logicalMs);
-    if (report.isShort) this.#shortAtMs = clock.logicalMs;
+    this.#noteDemand(holder, report, clock.logicalMs);
     const heard = {
       ...record,
       isHeard: true,
@@ -160,7 +163,7 @@ export class MiddleBook {
       returned: Math.max(record.returned, report.returned.units),
     };
     if (report.isFinal) {
-      this.#records.set(holder, { ...heard, unitsPerMs: 0, capacity: 0 });
+      this.#records.set(holder, { ...heard, unitsPerMs: 0 });
       return grantOf(report.counterId, heard, NO_TERMS);
     }
     return this.#lend(counter, { holder, report, number: Math.max(number, report.number + 1), heard }, clock);
@@ -183,16 +186,14 @@ export class MiddleBook {
       limit,
       level: available(limit, counter.state, nowMsFor(limit, clock)),
       lentToOthers,
-      lent: heard,
+      unitsPerMs: heard.unitsPerMs,
       held: Math.min(report.held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
       grants: heard.grants,
       largestCost: report.largestCost,
       isShort: report.isShort,
       isPlenty: clock.logicalMs - this.#shortAtMs >= PLENTY_MS,
-      demand: {
-        unitsPerSecond: this.#demand.unitsPerSecond(holder, clock.logicalMs),
-        totalUnitsPerSecond: this.#demand.totalUnitsPerSecond(clock.logicalMs),
-      },
+      demand: demandsOf(this.#demand, holder, clock),
+      recent: demandsOf(this.#recent, holder, clock),
     });
     const rate = this.#openingRate(terms, clock.logicalMs);
     const { units } = terms;
@@ -208,13 +209,19 @@ export class MiddleBook {
       ...heard,
       number,
       unitsPerMs,
-      capacity: terms.capacity,
       lent: heard.lent + units,
       grants: heard.grants + 1,
       waits: 0,
     };
     this.#records.set(holder, lent);
     return { ...grantOf(report.counterId, lent, terms), ...rate };
+  }
+
+  #noteDemand(holder: string, { unitsPerSecond, isShort, isFinal }: MiddleReport, nowMs: number): void {
+    this.#demand.report(holder, unitsPerSecond, nowMs);
+    const before = isFinal ? 0 : this.#recent.unitsPerSecond(holder, nowMs);
+    this.#recent.report(holder, unitsPerSecond < PAUSED_PART * before ? before : unitsPerSecond, nowMs);
+    if (isShort) this.#shortAtMs = nowMs;
   }
 
   /** Who asks which slice shows only when all have moved: until then each keeps the rate that it began with. */
@@ -263,7 +270,6 @@ function recordOf({ epoch, owed, returned, lent, number }: MiddleReport): Middle
     lent,
     number,
     unitsPerMs: 0,
-    capacity: 0,
     grants: 0,
     waits: 0,
     isHeard: true,
@@ -301,6 +307,14 @@ export function believableReport(report: Partial<MiddleReport> | null | undefine
     largestCost: amount(report?.largestCost),
     isShort: report?.isShort === true,
     isFinal: report?.isFinal === true,
+  };
+}
+
+function demandsOf(demand: Demand, holder: string, { logicalMs }: LogicalClock): MiddleDemands {
+  const unitsPerSecond = demand.unitsPerSecond(holder, logicalMs);
+  return {
+    unitsPerSecond,
+    totalUnitsPerSecond: Math.max(unitsPerSecond, demand.totalUnitsPerSecond(logicalMs)),
   };
 }
 

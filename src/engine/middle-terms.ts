@@ -17,8 +17,11 @@ const LENT_PART = 0.95;
 /** When all is shared out, half of the room stays with the root: it is there that what one does not use comes to others. */
 const SCARCE_ROOM_PART = 0.5;
 
-/** Rate beyond what is asked for now, while there is plenty: it can be seen that more is asked for. */
-const RATE_MARGIN = 1.25;
+/**
+ * With more than this part of the rate asked for, it matters who needs it: until then all of it is shared out, since the root has no room for
+ * it to wait in.
+ */
+const TIGHT_PART = 0.8;
 
 /** Whoever has its room full needs little beyond what is asked for: the rest would overflow there, and others may be short of it. */
 const FULL_PART = 0.8;
@@ -27,7 +30,7 @@ const FULL_MARGIN = 1.05;
 /** Whoever has not may have so much more than its part of what others leave. */
 const SHORT_MARGIN = 1.25;
 
-/** With less than this part of the rate asked for, what was lent stays where it is. */
+/** With less than this part of the rate asked for it is calm. */
 const CALM_PART = 0.5;
 
 /** A rate that is as near as this to what it should be is left alone: what is lowered counts twice for a while. */
@@ -62,8 +65,8 @@ export interface MiddleAsk {
   /** Units in the root's own bucket now; below 0 is a debt. */
   readonly level: number;
   readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
-  /** What the newest grant lent. */
-  readonly lent: { readonly unitsPerMs: number; readonly capacity: number };
+  /** The rate that the newest grant lent. */
+  readonly unitsPerMs: number;
   /** Units in the middle owner's hands. */
   readonly held: number;
   /** Grants in this epoch so far. */
@@ -72,30 +75,43 @@ export interface MiddleAsk {
   readonly isShort: boolean;
   /** Nobody has been short lately. */
   readonly isPlenty: boolean;
-  readonly demand: { readonly unitsPerSecond: number; readonly totalUnitsPerSecond: number };
+  readonly demand: MiddleDemands;
+  /** The same, where whoever pauses counts for what it asked for before, fading. */
+  readonly recent: MiddleDemands;
+}
+
+/** The total is at least the asking middle owner's. */
+export interface MiddleDemands {
+  readonly unitsPerSecond: number;
+  readonly totalUnitsPerSecond: number;
 }
 
 export function middleTerms(ask: MiddleAsk): MiddleTerms {
-  const { limit, demand, held, lentToOthers } = ask;
+  const { limit, held, lentToOthers } = ask;
   const level = Math.max(0, ask.level);
-  const total = Math.max(demand.totalUnitsPerSecond, demand.unitsPerSecond);
-  const share = total > 0 ? demand.unitsPerSecond / total : 0;
   const isNew = ask.grants < NEWCOMER_GRANTS;
-  const isScarce = !isNew && isOverloaded(ask, total);
+  // Where nobody is short a pause costs nothing: it is shared out by what was asked for lately, and not by what is asked for just now.
+  const demand = !isNew && isCalm(ask) ? ask.recent : ask.demand;
+  const share = demand.totalUnitsPerSecond > 0 ? demand.unitsPerSecond / demand.totalUnitsPerSecond : 0;
+  const isScarce = !isNew && isOverloaded(ask);
   const free = Math.max(0, capacity(limit) - lentToOthers.capacity);
   const least = Math.min(capacity(limit), Math.max(1, ask.largestCost));
   const fair = share * capacity(limit) * LENT_PART * (isScarce ? SCARCE_ROOM_PART : 1);
   const soon = isNew
     ? (demand.unitsPerSecond * NEWCOMER_MARGIN * NEWCOMER_MS) / 1_000
     : Number.POSITIVE_INFINITY;
-  const isLeft = !isNew && isCalm(ask, total);
-  const room = Math.min(free, Math.max(least, Math.min(fair, soon), isLeft ? ask.lent.capacity : 0));
+  const room = Math.min(free, Math.max(least, Math.min(fair, soon)));
   const wanted = isScarce ? level * share : room - held;
   const aboveBrim = level - (free - room);
   const units = Math.max(0, Math.min(level, Math.max(wanted, aboveBrim)));
   return {
     units,
-    unitsPerMs: lentRate(ask, { share, isNew, isLeft, isFull: held >= FULL_PART * room }),
+    unitsPerMs: lentRate(ask, {
+      share,
+      isNew,
+      isFull: held >= FULL_PART * room,
+      asked: demand.unitsPerSecond / 1_000,
+    }),
     capacity: room,
     lifeMs: LEASE_MS,
     renewInMs: isNew ? 0 : isScarce ? SCARCE_RENEWAL_MS : CALM_RENEWAL_MS,
@@ -105,27 +121,26 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
 }
 
 function lentRate(
-  { limit, level, lentToOthers, lent, demand }: MiddleAsk,
-  { share, isNew, isLeft, isFull }: { share: number; isNew: boolean; isLeft: boolean; isFull: boolean },
+  { limit, level, lentToOthers, unitsPerMs: own }: MiddleAsk,
+  { share, asked, isNew, isFull }: { share: number; asked: number; isNew: boolean; isFull: boolean },
 ): number {
   const whole = limit.quota / limit.windowMs;
   const rate = Math.max(whole * (1 - REPAID_PART), whole - Math.max(0, -level) / REPAID_MS);
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
-  const margin = isNew ? NEWCOMER_MARGIN : isFull ? FULL_MARGIN : RATE_MARGIN;
-  const fair = rate * share * (isNew || isFull ? 1 : SHORT_MARGIN);
-  const target = Math.min(fair, (demand.unitsPerSecond * margin) / 1_000);
-  const own = lent.unitsPerMs;
+  const fair = rate * share;
+  const isTight = asked > TIGHT_PART * fair;
+  const plenty = isFull ? Math.min(fair, FULL_MARGIN * asked) : SHORT_MARGIN * fair;
+  const target = isNew ? Math.min(fair, NEWCOMER_MARGIN * asked) : isTight ? plenty : fair;
   const isNear = own <= target && own >= (1 - NEAR_ENOUGH) * target;
-  return Math.min(free, isNear ? own : Math.max(target, isLeft ? own : 0));
+  return Math.min(free, isNear ? own : target);
 }
 
-/** Whether nobody else needs what is lent here, so that a pause costs nothing. */
-function isCalm({ limit, isPlenty }: MiddleAsk, totalUnitsPerSecond: number): boolean {
-  return isPlenty && totalUnitsPerSecond * limit.windowMs <= CALM_PART * limit.quota * 1_000;
+function isCalm({ limit, isPlenty, demand }: MiddleAsk): boolean {
+  return isPlenty && demand.totalUnitsPerSecond * limit.windowMs <= CALM_PART * limit.quota * 1_000;
 }
 
 /** Whether what is left will not do until everybody has reported again. */
-function isOverloaded({ limit, level, isShort }: MiddleAsk, totalUnitsPerSecond: number): boolean {
+function isOverloaded({ limit, level, isShort, demand: { totalUnitsPerSecond } }: MiddleAsk): boolean {
   const unitsPerSecond = (limit.quota * 1_000) / limit.windowMs;
   const shortPerMs = (totalUnitsPerSecond - unitsPerSecond) / 1_000;
   const isLow = level < shortPerMs * SCARCE_RENEWAL_MS;

@@ -205,7 +205,10 @@ function splitCase(label: string, perSecondBySecond: readonly number[]): Case {
   const enforced = [perSecond({ perSecond: 10_000 })];
   // Before the owner has answered them all once, some have to do without.
   const without = { isDegraded: true, inQuotaRefusalsMax: Number.POSITIVE_INFINITY };
-  return { label, plan: () => ({ isolates, ...without, streams: [load({ enforced }, { isolates, phases })] }) };
+  return {
+    label,
+    plan: () => ({ isolates, ...without, streams: [load({ enforced }, { isolates, phases })] }),
+  };
 }
 
 export const HOT: readonly Scenario[] = [
