@@ -269,6 +269,6 @@ function usesOf({ policies, lent, isLeased }: OwnerPrice): readonly string[] {
   const names = (all: OwnerPrice['policies']) =>
     all.map(({ policy, shadow }) => (shadow ? `${policy} (shadow)` : policy)).join(', ');
   const asked = `${names(policies)}, ${isLeased ? 'leased' : 'asked for each'}`;
-  const told = `${names(lent)}, borrowed by a region, ${ROOT_CALLS_PER_SECOND} calls a second while that is in use`;
+  const told = `${names(lent)}, borrowed by a region in at most ${ROOT_CALLS_PER_SECOND} calls a second`;
   return [...(policies.length > 0 ? [asked] : []), ...(lent.length > 0 ? [told] : [])];
 }

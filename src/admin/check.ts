@@ -4,6 +4,7 @@
  * A check holds no slot of a concurrency limit, since nobody says when the request ends, and charges an estimate as it stands.
  */
 import { countsSlots } from '../core/decision.ts';
+import { boundOf, type Topology } from '../engine/bound.ts';
 import { mostConstrainedFirst, remainingOf, wholeSeconds } from '../engine/level.ts';
 import { MESSAGE_FORMAT, type OwnerCall } from '../engine/messages.ts';
 import type { Background } from '../engine/ports.ts';
@@ -14,22 +15,35 @@ import type { Facts } from '../policy/match.ts';
 import { matchIn, servedRegion } from '../policy/place.ts';
 import type { Region } from '../policy/region.ts';
 import type { Rule } from '../policy/ruleset.ts';
+import { topologyOf } from './bounds.ts';
 import { resolve } from './facts.ts';
 import type { AdminDecision, AdminDomain, AdminPorts, AdminQuestion } from './ports.ts';
 import type { CheckAnswer, CheckBody } from './schemas.ts';
 
 export async function check(
   domain: AdminDomain,
-  { attributes, cost, peek = false, region }: Omit<CheckBody, 'domain'>,
+  { attributes, cost, peek = false, bound = false, region }: Omit<CheckBody, 'domain'>,
   surroundings: Surroundings,
 ): Promise<CheckAnswer> {
   const { facts, ignored } = await resolve(domain, attributes, surroundings);
   const question = { cost, region: region ?? surroundings.region };
-  if (peek) return answerOf(await foresee(domain, facts, question, surroundings.ports), ignored);
-  const decided = await domain.decide(facts, question, surroundings.background);
+  const decided = peek
+    ? await foresee(domain, facts, question, surroundings.ports)
+    : await domain.decide(facts, question, surroundings.background);
   decided.verdict.stay?.settle(decided.cost);
   decided.verdict.stay?.end();
-  return answerOf(decided, ignored);
+  const answer = answerOf(decided, ignored);
+  return bound ? withBounds(answer, decided, topologyOf(domain.ruleset, decided.cost)) : answer;
+}
+
+/** A clamp that denies is no rule, and has none. */
+function withBounds(answer: CheckAnswer, { match }: AdminDecision, topology: Topology): CheckAnswer {
+  const policies = answer.policies.map((policy) => {
+    const winner = match.enforced.find(({ rule }) => rule.policy === policy.policy);
+    const found = winner && boundOf(winner.rule, { ...topology, isShared: winner.owner.shared });
+    return { ...policy, bound: found === undefined ? null : { ...found, sentences: [...found.sentences] } };
+  });
+  return { ...answer, policies };
 }
 
 interface Surroundings {

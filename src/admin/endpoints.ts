@@ -6,7 +6,8 @@ import type * as z from 'zod';
 import { boundOf } from '../engine/bound.ts';
 import { priceOf } from '../engine/price.ts';
 import { readEntry } from '../policy/directory.ts';
-import { explain } from '../policy/explain.ts';
+import { countedRule, explain } from '../policy/explain.ts';
+import { topologyOf } from './bounds.ts';
 import { changeBy, controlOf, domainIn, domainOf, type Endpoint, notBound, numberIn } from './call.ts';
 import { check } from './check.ts';
 import { liftClamp, setClamp, shown as shownClamp } from './clamps.ts';
@@ -24,9 +25,6 @@ const RULES_BYTES_MAX = 2_097_152;
 const KEYS_BYTES_MAX = 1_048_576;
 
 const RULESETS = '/v1/rulesets/:domain';
-
-/** What `explain` computes worst cases for: a caller that is busy in one place. */
-const TOPOLOGY = { isolates: 4, blindIsolates: 4 };
 
 export const ENDPOINTS: readonly Endpoint[] = [
   {
@@ -53,14 +51,15 @@ export const ENDPOINTS: readonly Endpoint[] = [
       const domain = await domainOf(call, name);
       const { facts, ignored } = await resolve(domain, attributes, call);
       const found = explain(domain.matcher, facts, region);
-      const largestCost = Math.max(1, cost ?? found.cost, ...domain.ruleset.costs.map((each) => each.cost));
-      const policies = found.policies.map((policy) => ({
-        ...policy,
-        bound: policy.shadow ? null : (boundOf(policy.rule, { ...TOPOLOGY, largestCost }) ?? null),
-      }));
       const its = { ...found, cost: cost ?? found.cost };
-      const price =
-        priceOf(its.policies, { isolates: TOPOLOGY.isolates, cost: its.cost, largestCost }) ?? null;
+      const topology = topologyOf(domain.ruleset, its.cost);
+      const policies = its.policies.map((policy) => {
+        const isShared = policy.counted?.owner.shared;
+        const bound = policy.shadow ? undefined : boundOf(countedRule(policy), { ...topology, isShared });
+        return { ...policy, bound: bound ?? null };
+      });
+      const { isolates, largestCost } = topology;
+      const price = priceOf(its.policies, { isolates, cost: its.cost, largestCost }) ?? null;
       return { body: { ...its, attributes: facts.attributes, policies, price, ignored } };
     },
   },

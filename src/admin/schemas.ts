@@ -48,6 +48,10 @@ export const checkBody = z
     cost: cost.optional(),
     region: region.optional(),
     peek: z.boolean().optional().meta({ description: 'Say what would be decided, and charge nothing.' }),
+    bound: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Say of each policy, too, what it can admit above its limit, and when.' }),
   })
   .meta({ id: 'Check' });
 
@@ -184,6 +188,38 @@ export const versionNumber = z.coerce.number().int().min(1).max(Number.MAX_SAFE_
 /** Who makes a change; in the header `X-Limiter-Author`. */
 export const author = z.string().regex(/^[\x20-\x7e]{1,128}$/, '1 to 128 characters of printable ASCII');
 
+const envelope = z
+  .object({ burstUnits: z.number(), unitsPerSecond: z.number() })
+  .meta({ description: 'In any t seconds at most `burstUnits + unitsPerSecond * t` units.' });
+
+const exceeded = z
+  .object({ burstUnits: z.number(), unitsPerSecond: z.number(), rateFactor: z.number() })
+  .meta({ description: 'The same, and how many times the rate of the limit that is.' });
+
+const bound = z
+  .object({
+    limit: envelope,
+    steady: envelope,
+    fallback: exceeded,
+    flapping: exceeded,
+    crashUnits: z.number(),
+    regional: z
+      .object({
+        regions: z.int(),
+        coldStartUnits: z.number(),
+        partition: exceeded,
+        rootCrashUnits: z.number(),
+        regionCrashUnits: z.number(),
+      })
+      .optional(),
+    sentences: z.array(z.string()).meta({ description: 'All of it in words.' }),
+  })
+  .meta({
+    id: 'Bound',
+    description:
+      'Worst cases: everything is well (`steady`), the owner is silent (`fallback`), answers now and then (`flapping`), crashes; `regional` where regions share the limit. For 4 isolates that an owner has answered and 4 that it has not.',
+  });
+
 const policyAnswer = z.object({
   policy: z.string(),
   outcome: z.enum(['allowed', 'denied', 'impossible', 'unavailable']),
@@ -193,9 +229,10 @@ const policyAnswer = z.object({
   remaining: z.int().nullable(),
   resetSeconds: z.int().nullable(),
   retryAfterSeconds: z.int().nullable(),
+  bound: bound.nullable().optional().meta({ description: 'Where `bound` was asked for.' }),
 });
 
-/** Every number is a whole one; `null` where there is nothing to say. */
+/** Every number but those of bounds is a whole one; `null` where there is nothing to say. */
 export const checkAnswer = z
   .object({
     allowed: z.boolean(),

@@ -11,11 +11,8 @@ import { type Facts, Matcher } from './match.ts';
 import { formatPath, type Path, type Problem, show } from './problem.ts';
 import { compareRoutes, mustParse } from './route-pattern.ts';
 import type { Rule, RuleNode, Ruleset } from './ruleset.ts';
+import { objectWarnings } from './warnings-objects.ts';
 
-/** What one object serves in a second with room to spare; a single counter for everybody meets it first. */
-const OBJECT_CALLS_PER_SECOND = 500;
-/** A burst that lasts less cannot be lent: a lease would be over before it arrives. */
-const LEASABLE_BURST_MS_MIN = 100;
 /** A fallback's bucket refills at this much more than its share, so that errors fall on the caller's side. */
 const FALLBACK_MARGIN = 1.2;
 
@@ -30,8 +27,7 @@ export function warningsOf(ruleset: Ruleset, placed: readonly PlacedRule[]): rea
     ...placed.flatMap((item) => [
       ...neverWins(matcher, item),
       ...unlistedKey(ruleset, item),
-      ...oneObjectForAll(item),
-      ...tooSmallToLease(item),
+      ...objectWarnings(ruleset, item),
       ...fallbackAboveLimit(item),
       ...narrowFloodTier(matcher, item, placed),
     ]),
@@ -160,30 +156,6 @@ function pathsOf(rule: Rule, ruleset: Ruleset, sample: string): readonly (string
   if (!filled.endsWith('/*')) return [filled];
   const stem = filled.slice(0, -2);
   return [stem === '' ? '/' : stem, `${stem}/${sample}`, `${stem}/${sample}/${sample}`];
-}
-
-function oneObjectForAll({ rule, at }: PlacedRule): readonly Problem[] {
-  if (rule.per.length > 0 || rule.scope === 'local' || rule.unlimited) return [];
-  const whose = rule.scope === 'regional' ? 'all requests of a region' : 'all requests';
-  const message =
-    `counts ${whose} in one object ("per: []"), and this version asks it for each of them: past about ` +
-    `${OBJECT_CALLS_PER_SECOND} a second they fall back`;
-  return [{ path: at, message }];
-}
-
-function tooSmallToLease({ rule, at }: PlacedRule): readonly Problem[] {
-  const { limit } = rule;
-  // Regions borrow from the whole, however their own isolates ask.
-  const isBorrowed = rule.regional !== undefined && rule.regional.weights === undefined;
-  if (limit?.algorithm !== 'token_bucket' || rule.scope === 'local') return [];
-  if (rule.consistency === 'strict' && !isBorrowed) return [];
-  const burstMs = (limit.burst * limit.windowMs) / limit.quota;
-  if (!(burstMs < LEASABLE_BURST_MS_MIN)) return [];
-  const outcome = isBorrowed
-    ? 'regions will refuse requests that the whole has room for'
-    : 'it will be strict';
-  const message = `has a burst that lasts ${Math.floor(burstMs)} ms, too little to lease (${LEASABLE_BURST_MS_MIN} ms): ${outcome}`;
-  return [{ path: at, message }];
 }
 
 function fallbackAboveLimit({ rule, at }: PlacedRule): readonly Problem[] {

@@ -59,4 +59,9 @@ test('describes the decision by the schema that it is checked against', () => {
       'policies',
     ]),
   );
+  const { Bound, Check } = document.components.schemas;
+  expect(Object.keys(Bound.properties)).toEqual(
+    expect.arrayContaining(['steady', 'fallback', 'crashUnits', 'regional', 'sentences']),
+  );
+  expect(Check.properties.bound).toMatchObject({ type: 'boolean' });
 });

@@ -1,6 +1,7 @@
 /** What a valid rule file is warned about, and that sound files are not. */
 import { describe, expect, test } from 'vitest';
-import { warningsFrom, withDescriptors } from './rules-from.ts';
+import { boundOf } from '../../src/engine/bound.ts';
+import { rulesetFrom, warningsFrom, withDescriptors } from './rules-from.ts';
 
 const LIMIT = 'unit: minute, requests_per_unit: 10';
 /** Covers every request, so that only the warning in question is left. */
@@ -105,12 +106,17 @@ describe('requests that no rule covers', () => {
 
 describe('one counter for everybody', () => {
   test.each(['strict', 'auto'])(
-    'with consistency: %s, which this version decides by a call as well',
+    'with consistency: %s, of so low a limit that isolates never lease it',
     (consistency) => {
       const rule = `  - { key: tier, rate_limit: { ${LIMIT}, per: [], consistency: ${consistency} } }`;
       expect(warned(rule)).toEqual([expect.stringMatching(/^5:18 .*counts all requests in one object/)]);
     },
   );
+
+  test('but not where isolates lease', () => {
+    const rule = '  - { key: tier, rate_limit: { unit: second, requests_per_unit: 34, per: [] } }';
+    expect(warned(rule)).toEqual([]);
+  });
 
   test('but not in each isolate by itself', () => {
     expect(
@@ -118,6 +124,75 @@ describe('one counter for everybody', () => {
         '  - { key: tier, rate_limit: { unit: second, requests_per_unit: 900, per: [], scope: local } }',
       ),
     ).toEqual([]);
+  });
+});
+
+describe('more than the one object can decide that is asked for each request', () => {
+  const found = (fields: string, head = '') =>
+    warned(`  - { key: tier, rate_limit: { unit: second, ${fields} } }`, head).filter((line) =>
+      line.includes('one object'),
+    );
+  const told = (perSecond: string, why: string, object = 'one object') =>
+    `5:18 descriptors[1].rate_limit: allows ${perSecond} units a second, and ${object} decides every request, ` +
+    `about 1,000 a second (${why}): past that they fall back`;
+  const LEASE = '; "leased" or "auto" can carry it';
+
+  test.each([
+    ['requests_per_unit: 1001, consistency: strict', told('1,001', 'strict') + LEASE],
+    ['requests_per_unit: 1001, consistency: strict, per: []', told('1,001', 'strict') + LEASE],
+    ['requests_per_unit: 1001, consistency: strict, burst: 100', told('1,001', 'strict')],
+    ['requests_per_unit: 1001, algorithm: sliding_log', told('1,001', 'sliding_log is never leased')],
+    ['requests_per_unit: 1001, algorithm: leaky_bucket', told('1,001', 'leaky_bucket is never leased')],
+    ['requests_per_unit: 2000, burst: 199', told('2,000', 'too small a burst to lease')],
+    [
+      'requests_per_unit: 1001, scope: regional, consistency: strict',
+      told('1,001', 'strict', 'one object in each region') + LEASE,
+    ],
+    [
+      'requests_per_unit: 2004, scope: regional, consistency: strict, region_weights: { weur: 0.5, apac: 0.2 }',
+      told('1,002', 'strict', 'one object in each region') + LEASE,
+    ],
+  ])('%s', (fields, warning) => {
+    expect(found(fields)).toEqual([warning]);
+  });
+
+  test('a request that costs half the burst keeps a rule from leases', () => {
+    const costs = 'costs: [{ route: "/x", cost: 501 }]';
+    const [line] = found('requests_per_unit: 10000, burst: 1001', costs);
+    expect(line).toContain('(a request may cost half the burst): past that they fall back');
+  });
+
+  test.each([
+    'requests_per_unit: 1000, consistency: strict',
+    'requests_per_unit: 1000, algorithm: sliding_log',
+    'requests_per_unit: 50000',
+    'requests_per_unit: 50000, algorithm: fixed_window, consistency: leased',
+    'requests_per_unit: 50000, scope: regional',
+    'requests_per_unit: 50000, scope: local',
+    'requests_per_unit: 2000, scope: regional, consistency: strict, region_weights: { weur: 0.5 }',
+  ])('but not %s', (fields) => {
+    expect(found(fields)).toEqual([]);
+  });
+
+  test.each([
+    'requests_per_unit: 2000',
+    'requests_per_unit: 2000, burst: 200',
+    'requests_per_unit: 2000, burst: 199',
+    'requests_per_unit: 2000, algorithm: fixed_window',
+    'requests_per_unit: 2000, algorithm: sliding_window',
+    'requests_per_unit: 2000, consistency: strict',
+    'requests_per_unit: 2000, consistency: leased, scope: regional',
+  ])('as the worst cases say it: %s', (fields) => {
+    const { rules } = rulesetFrom(
+      withDescriptors(`  - { key: tier, rate_limit: { unit: second, ${fields} } }`),
+    );
+    const { sentences } = boundOf(rules[0]!, { isolates: 1, blindIsolates: 0, largestCost: 1 })!;
+    expect(/decides every request/.test(sentences.join())).toBe(found(fields).length > 0);
+  });
+
+  test('nor slots, which have no rate', () => {
+    const slots = 'algorithm: concurrency, max_in_flight: 5000, policy: slots';
+    expect(warned(`  - { key: tier, rate_limit: { ${slots} } }`)).toEqual([]);
   });
 });
 

@@ -483,6 +483,24 @@ describe('the check API', () => {
     });
   });
 
+  it('tells the worst cases of each policy when asked, and only then', async () => {
+    const world = new AdminWorld(RULES);
+    const ask = async (more: object) =>
+      (await world.say('/v1/check', { body: { attributes, ...more } })).body.policies as {
+        policy: string;
+        bound?: unknown;
+      }[];
+    for (const policy of await ask({})) expect(policy).not.toHaveProperty('bound');
+    const { body } = await world.say('/v1/explain', { body: { attributes } });
+    const told = new Map(rows(body.policies, 'policy', 'bound') as [string, unknown][]);
+    for (const peek of [false, true]) {
+      const policies = await ask({ bound: true, peek });
+      expect(rows(policies, 'policy')).toEqual([['default'], ['org']]);
+      for (const { policy, bound } of policies) expect(bound).toEqual(told.get(policy));
+    }
+    expect(told.get('default')).toMatchObject({ limit: { burstUnits: 5 }, crashUnits: 5 });
+  });
+
   it.each(['token_bucket', 'leaky_bucket', 'fixed_window', 'sliding_window', 'sliding_log'])(
     'peeks as it decides: %s',
     async (algorithm) => {

@@ -2,6 +2,7 @@
 import { evictDurableObject, reset, runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Bound } from '../../src/engine/bound.ts';
 import { Isolate } from '../../src/gateway/isolate.ts';
 import { REGIONS } from '../../src/policy/region.ts';
 import { AdminWorld, perDay, rows } from './admin-world.ts';
@@ -111,6 +112,23 @@ describe('the check API', () => {
       policies: [{ counted: { inRegion: { region: 'oc', owner: { hint: 'oc' }, isSplit: false } } }],
     });
     expect(await explained({})).toMatchObject({ region: 'enam' });
+  });
+
+  it('tells worst cases for as many regions as the file names, or those of a part', async () => {
+    const boundIn = async (rules: Record<string, unknown>, path: string) => {
+      const body = { attributes, region: 'weur', ...(path === '/v1/check' && { bound: true, peek: true }) };
+      const { policies } = (await new AdminWorld(rules).say(path, { body })).body;
+      return (policies as { bound: Bound }[])[0]!.bound;
+    };
+    for (const path of ['/v1/check', '/v1/explain']) {
+      const shared = await boundIn(regional({}, { regions: ['weur', 'apac'] }), path);
+      expect(shared.regional?.regions).toBe(2);
+      expect(shared.sentences).toContainEqual(expect.stringMatching(/^2 regions at a cold start/));
+      const part = await boundIn(SPLIT, path);
+      expect(part).not.toHaveProperty('regional');
+      expect(part.limit.burstUnits).toBe(2);
+      expect(part.sentences).toContainEqual(expect.stringMatching(/^each region has its own part/));
+    }
   });
 });
 
