@@ -173,7 +173,9 @@ describe('limiter explain', () => {
       new RegExp(`^ {4}${regions} regions? at a cold start: ${regions}000 units above`, 'm'),
     );
     expect(stdout).toMatch(/^ {4}each region has its own part, and nothing is shared/m);
-    expect(stdout).toMatch(/^ {2}default, borrowed by a region in at most 1\.4 calls a second: .* of owner own\//m);
+    expect(stdout).toMatch(
+      /^ {2}default, borrowed by a region in at most 1\.4 calls a second: .* of owner own\//m,
+    );
     const { policies, topology } = JSON.parse(
       (await limiter('explain', ...asked, ...flags, '--json')).stdout,
     );
