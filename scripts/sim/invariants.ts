@@ -69,6 +69,11 @@ export class Invariants implements Observer {
     if (question !== undefined) this.#expectFewInFlight(holder, question);
   }
 
+  /** Nobody waits for this any more. */
+  failed({ holder }: Isolate, { question }: OwnerCall): void {
+    if (question !== undefined) this.#asked.get(placeOf(holder, question))?.delete(question.id);
+  }
+
   beforeHandling(host: OwnerHost): States | undefined {
     const counters = [...host.owner.counters()];
     if (counters.length > COMPARED_MAX) return undefined;

@@ -191,6 +191,7 @@ class Simulation implements Stage {
         invariants.handled(host, call, reply, before);
       },
       problem: (problem) => invariants.problem(problem),
+      failed: (from, call) => invariants.failed(from, call),
       toldRoot: () => this.#chapter.measures.toldRoot(),
       replied: (from) => this.witness.replied(from),
       logged: (from, line) => this.witness.logged(from, line),

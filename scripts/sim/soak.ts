@@ -80,7 +80,9 @@ function randomCuts(regions: readonly Region[], random: Random): Pick<Plan, 'hap
 }
 
 function randomRule(policy: string, isRegional: boolean, random: Random): Winner {
-  const quota = 20 + random.below(400);
+  // What regions share has to be worth sharing: a few units each are not even what chance asks for.
+  const quota = (isRegional ? 100 : 20) + random.below(400);
+  const bursts = isRegional ? random.between(1, 2) : random.between(0.3, 2);
   return winner({
     policy,
     owner: random.oneOf(['anne', 'bert']),
@@ -88,7 +90,7 @@ function randomRule(policy: string, isRegional: boolean, random: Random): Winner
     windowMs: 1_000,
     algorithm: !isRegional && random.chance(0.2) ? 'fixed_window' : 'token_bucket',
     ...(isRegional && { scope: 'regional', startCredit: random.between(0.05, 0.5) }),
-    burst: Math.ceil(quota * random.between(0.3, 2)),
+    burst: Math.ceil(quota * bursts),
     consistency: random.oneOf(['strict', 'auto', 'auto', 'leased']),
     failureMode: random.chance(0.2) ? 'closed' : 'open',
   });

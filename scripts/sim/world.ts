@@ -38,6 +38,8 @@ export interface Observer {
   readonly replied?: (from: Isolate, call: OwnerCall, reply: OwnerReply) => void;
   readonly logged?: (from: Isolate, line: EngineLog) => void;
   readonly heard?: (from: Isolate, word: News) => void;
+  /** The isolate that made the call has heard that nothing came of it. */
+  readonly failed?: (from: Isolate, call: OwnerCall) => void;
   /** A middle owner has sent something to its root. */
   readonly toldRoot?: (call: OwnerCall) => void;
 }
@@ -179,6 +181,7 @@ export class World {
       fate: drawFate(this.faults, this.#fates),
       isDead: () => from.isDead,
       replied: (reply) => observer.replied?.(from, call, reply),
+      failed: () => observer.failed?.(from, call),
     });
   }
 
@@ -213,14 +216,17 @@ export class World {
   }
 
   /** Brings a call to its owner and what comes of it back, as its fate says. */
-  #carry(owner: string, call: OwnerCall, { fate, isDead, replied }: Journey): Promise<OwnerReply> {
+  #carry(owner: string, call: OwnerCall, { fate, isDead, replied, failed }: Journey): Promise<OwnerReply> {
     const { arrivesAfterMs, heard } = fate;
     const { promise, resolve, reject } = Promise.withResolvers<OwnerReply>();
     const soon = (afterMs: number, hear: () => void) =>
       this.time.after(afterMs, () => {
         if (!isDead()) hear();
       });
-    const fail = (failure: OwnerFailure) => reject(Object.assign(new Error('The call failed.'), failure));
+    const fail = (failure: OwnerFailure) => {
+      failed?.();
+      reject(Object.assign(new Error('The call failed.'), failure));
+    };
     for (const [copy, afterMs] of arrivesAfterMs.entries()) {
       const isHeard = heard !== 'nothing' && 'copy' in heard && heard.copy === copy;
       const backMs = isHeard ? heard.afterMs : 0;
@@ -267,6 +273,7 @@ interface Journey {
   /** Whether nothing can be heard any more. */
   readonly isDead: () => boolean;
   readonly replied?: (reply: OwnerReply) => void;
+  readonly failed?: () => void;
 }
 
 /** The same, over a way that takes so much longer in each direction. */

@@ -7,7 +7,7 @@ const RATE_MIN = 1e-9;
 const BURST_MIN = 1e-9;
 
 /** By then there is another word from the root. */
-const WORD_MS = 1_000;
+const WORD_MS = 250;
 
 export function lentLimit(rule: Limit, unitsPerMs: number, room: number): Limit {
   if (rule.quota === 0) return rule;

@@ -10,7 +10,7 @@ import { Meter } from './meter.ts';
 const NEW_MS = 1_000;
 
 /** Nobody asks any more when so many units in a row have not been asked for that were to be expected. */
-const FALLEN_UNITS = 12;
+const FALLEN_UNITS = 24;
 
 /** What is asked for within less is chance. */
 const GLANCE_MS = 50;
