@@ -78,7 +78,11 @@ class Simulation implements Stage {
     this.#seed = seed;
     this.#interference = plant?.make() ?? {};
     this.#faults = { ...HEALTHY, ...plan.faults };
-    this.#invariants = new Invariants({ time: () => this.world.time, deadlineMs });
+    const isWithinReach = !plan.isDegraded && !plan.isPartitioned;
+    this.#invariants = new Invariants({
+      time: () => this.world.time,
+      deadlineMs: isWithinReach ? deadlineMs : undefined,
+    });
     this.world = new World({
       seed,
       isolates,
