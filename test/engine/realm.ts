@@ -59,6 +59,8 @@ export class Realm {
   readonly rule: Winner;
   /** What becomes of the next message of a middle owner. */
   mail: (said: Said) => Mail = () => PROMPT;
+  /** What arrives of a reply of the root's. */
+  heard: (reply: OwnerReply) => OwnerReply | undefined = (reply) => reply;
   /** All that middle owners have said to their root. */
   readonly said: Said[] = [];
   readonly #machines = new Map<string, Machine>();
@@ -253,7 +255,7 @@ export class Realm {
           this.#after(answerMs, () => {
             // An answer to an earlier life reaches nobody.
             if (machine.owner !== owner) return;
-            owner.rootReplied(rootCall, structuredClone(reply), this.rawMs(machine.name));
+            owner.rootReplied(rootCall, this.heard(structuredClone(reply)), this.rawMs(machine.name));
             this.#tellRoot(machine);
           });
         }
@@ -262,6 +264,7 @@ export class Realm {
   }
 
   #after(delayMs: number, act: () => void): Happening {
+    if (!Number.isFinite(delayMs)) throw new Error(`Something is to happen in ${delayMs} ms.`);
     const happening = { atMs: this.#nowMs + delayMs, act };
     const later = this.#coming.findIndex(({ atMs }) => atMs > happening.atMs);
     this.#coming.splice(later === -1 ? this.#coming.length : later, 0, happening);
