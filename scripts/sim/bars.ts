@@ -70,6 +70,18 @@ export const BARS: readonly Bar[] = [
     }),
   ),
   { row: 'hot-key 2x', figure: 'callsPerThousand', atMost: 20, why: 'nor does one that is denied' },
+  ...['0.5x', '0.9x', 'far 0.9x'].flatMap((load): Bar[] => [
+    { row: `one-region ${load}`, figure: 'ofIdeal', atLeast: 0.999, why: 'one region soon holds nearly all' },
+    { row: `one-region ${load}`, figure: 'inQuotaRefusals', atMost: 0, why: 'and refuses nothing meanwhile' },
+    { row: `one-region ${load}`, figure: 'rootCallsPerSecond', atMost: 2, why: 'for next to no calls' },
+  ]),
+  { row: 'nine-regions 2x', figure: 'ofIdeal', atLeast: 0.985, why: 'nine regions waste next to nothing' },
+  { row: 'nine-regions 2x', figure: 'ofIdeal', atMost: 1, why: 'and get no more than there is' },
+  { row: 'spike-moves', figure: 'ofIdeal', atLeast: 0.95, why: 'rate and room follow the demand' },
+  ...['split 0.9x', 'split 5x'].flatMap((row): Bar[] => [
+    { row, figure: 'ofIdeal', atLeast: 0.98, why: 'slices together are one bucket' },
+    { row, figure: 'hottestOwner', atMost: 500, why: 'and none of them is too hot' },
+  ]),
 ];
 
 export function barsOf(row: string): readonly Bar[] {

@@ -22,9 +22,9 @@ export interface RegionBound {
   readonly coldStartUnits: number;
   /** All sides together, however long regions are cut off from the root. */
   readonly partition: Envelope & { readonly rateFactor: number };
-  /** The root loses its memory: what it had lent may be lent again. */
+  /** The root loses its memory, and is full again; what it had lent goes on beside that, as long as it is not told. */
   readonly rootCrashUnits: number;
-  /** A region's owner loses its memory: what was charged there, and a new credit. */
+  /** A region's owner loses its memory: it charges again what it has not written or, where nothing was written, begins on a new credit. */
   readonly regionCrashUnits: number;
 }
 
@@ -58,7 +58,7 @@ export function regionBoundOf(
       unitsPerSecond: rateFactor * unitsPerSecond,
       rateFactor,
     },
-    rootCrashUnits: crashUnits + burst + (unitsPerSecond * LEASE_MS) / 1_000,
-    regionCrashUnits: crashUnits + creditUnits,
+    rootCrashUnits: burst + (unitsPerSecond * LEASE_MS) / 1_000,
+    regionCrashUnits: Math.max(crashUnits, creditUnits),
   };
 }

@@ -96,8 +96,8 @@ export class MiddleBook {
       this.#sinceMs = Math.min(this.#sinceMs, nowMs);
       this.#openedAtMs = nowMs;
       counter.lent ??= new LeaseBook(nowMs);
-      // Nothing is lent to isolates any more, so by then all the rate is free.
-      this.#risesAtMs = nowMs + counter.lent.lentNow(nowMs).endsInMs;
+      // From the first time on nothing is lent to isolates any more, so by then all the rate is free.
+      if (this.#opening === undefined) this.#risesAtMs = nowMs + counter.lent.lentNow(nowMs).endsInMs;
       this.#opening = this.#lendEach(counter, silent, { parts: holders.length, number, epoch }, clock);
     }
     const toldMs = nowMs - this.#openedAtMs;

@@ -1,39 +1,17 @@
-/** Regions that start all at once, that are cut off from their root, and a root that forgets or never answers. */
+/** Regions that start all at once, that are cut off from their root, or hear of it late. */
 import { boundOf } from '../../../src/engine/bound.ts';
-import { REGIONS, type Region } from '../../../src/policy/region.ts';
+import { REGIONS } from '../../../src/policy/region.ts';
 import { HOUR_MS } from '../rules.ts';
-import type { Case, Happening, Scenario, Stage } from '../scenario.ts';
+import type { Case, Scenario } from '../scenario.ts';
 import type { Heard } from '../traffic.ts';
-import { everywhere, regional, regionLoad, worldwide } from './regions.ts';
+import { ALONE, ANSWERED_WITHIN_MS, cut, mend, remarkOn, rootAt } from './region-kit.ts';
+import { EVEN, everywhere, regional, regionLoad, worldwide } from './regions.ts';
+import { ROOT_DEATH } from './root-death.ts';
 
 const LIMIT = 1_000;
-const ROOT = 'anne';
-/** Where nobody asks, so that every region is far from the root. */
-const FAR: Region = 'oc';
-const EVEN = REGIONS.map(() => 1);
-
-/** Nobody waits for a root: what a region's own owner needs to answer, and the deadline where it does not. */
-const ANSWERED_WITHIN_MS = 200;
 
 /** Two words between regions and root: one that says what was owed, and one that is granted as if nothing had been. */
 const RECONCILED_MS = 2 * (1_000 + 150);
-
-const cut = (atMs: number, ...regions: readonly Region[]): Happening => ({
-  atMs,
-  happen: ({ world }) => {
-    for (const region of regions) world.cut(region);
-  },
-});
-const mend = (atMs: number, ...regions: readonly Region[]): Happening => ({
-  atMs,
-  happen: ({ world }) => {
-    for (const region of regions) world.mend(region);
-  },
-});
-const rootAt = (region: Region): Happening => ({
-  atMs: 0,
-  happen: ({ world }) => world.placeRoot(ROOT, region),
-});
 
 const allStartAtOnce: Scenario = {
   name: 'all-start-at-once',
@@ -80,15 +58,6 @@ function usedUpCase(): Case {
       });
     },
   };
-}
-
-const ALONE = { isolates: 1, blindIsolates: 0, largestCost: 1 };
-
-function remarkOn(stage: Stage, what: string, measured: number, computed: number): void {
-  const [is, may] = [Math.round(measured), Math.round(computed)];
-  stage.remark(
-    `${what}: ${is} units above the limit, where boundOf computes ${may} (${(is / may).toFixed(2)} of it)`,
-  );
 }
 
 const CUT = { fromMs: 6_000, toMs: 26_000 };
@@ -198,39 +167,6 @@ function refusedNever(request: Request, fromMs: number): Request {
   });
 }
 
-const rootDeath: Scenario = {
-  name: 'root-death',
-  about: 'a root that loses its memory every four seconds; and one that never answers anybody',
-  cases: [
-    {
-      label: 'forgets',
-      plan: () =>
-        worldwide(
-          everywhere([regional()], (part) => [{ forMs: 30_000, perSecond: 0.9 * LIMIT * part }], EVEN),
-          {
-            happenings: Array.from({ length: 6 }, (_, at) => ({
-              atMs: 4_000 * (at + 1),
-              happen: ({ world }: Stage) => world.owner(ROOT).evict(),
-            })),
-            answeredWithinMs: ANSWERED_WITHIN_MS,
-          },
-        ),
-    },
-    {
-      label: 'silent',
-      plan: () =>
-        worldwide(
-          [regionLoad('weur', { enforced: [regional()], phases: [{ forMs: 20_000, perSecond: LIMIT / 2 }] })],
-          {
-            isPartitioned: true,
-            happenings: [rootAt(FAR), cut(0, FAR)],
-            answeredWithinMs: ANSWERED_WITHIN_MS,
-          },
-        ),
-    },
-  ],
-};
-
 const syncLag: Scenario = {
   name: 'sync-lag',
   about:
@@ -252,6 +188,6 @@ export const PARTITIONS: readonly Scenario[] = [
   allStartAtOnce,
   partitionMinority,
   partitionHeal,
-  rootDeath,
+  ROOT_DEATH,
   syncLag,
 ];

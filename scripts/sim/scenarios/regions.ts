@@ -5,16 +5,14 @@
  */
 import type { Winner } from '../../../src/policy/counter.ts';
 import { REGIONS, type Region } from '../../../src/policy/region.ts';
-import type { Case, Happening, Plan, Scenario, Stage } from '../scenario.ts';
+import type { Case, Plan, Scenario, Stage } from '../scenario.ts';
 import type { Heard, Phase, Stream } from '../traffic.ts';
 import { type PerSecond, perSecond } from './kit.ts';
+import { rootAt } from './region-kit.ts';
 
 const ISOLATES_PER_REGION = 4;
 const LIMIT = 1_000;
 const LONG_MS = 30_000;
-
-/** The owner of the counter, as `rules` names it when nobody says. */
-const ROOT = 'anne';
 
 export function regional(rule: Partial<PerSecond> = {}): Winner {
   return perSecond({ perSecond: LIMIT, ...rule, scope: 'regional' });
@@ -53,10 +51,8 @@ export function worldwide(streams: readonly Stream[], options: Partial<Plan> = {
   };
 }
 
-/** Puts the root where nobody is, or where the first caller is. */
-function rootIn(region: Region): Happening {
-  return { atMs: 0, happen: ({ world }) => world.placeRoot(ROOT, region) };
-}
+/** All regions ask alike. */
+export const EVEN = REGIONS.map(() => 1);
 
 /** The k-th region asks for 1/k of what the first asks for. */
 const ZIPF = REGIONS.map((_, at) => 1 / (at + 1));
@@ -93,7 +89,7 @@ function loneCase({ label, times, root = 'weur' }: Lone): Case {
   return {
     label,
     plan: () =>
-      worldwide([regionLoad('weur', { enforced: [regional()], phases })], { happenings: [rootIn(root)] }),
+      worldwide([regionLoad('weur', { enforced: [regional()], phases })], { happenings: [rootAt(root)] }),
   };
 }
 
