@@ -185,6 +185,10 @@ export class Realm {
     return this.rootCounter()?.lent?.lentNow(this.root.clock.logicalMs) ?? { unitsPerMs: 0, capacity: 0 };
   }
 
+  restInMs(name: string): number {
+    return this.#machine(name).owner.restInMs(this.rawMs(name));
+  }
+
   /** A new life: of what was stored just before, or of nothing, and on a clock that may be off. */
   restart(name: string, { isForgotten = false, aheadMs = 0 } = {}): void {
     const machine = this.#machine(name);
