@@ -180,7 +180,7 @@ describe('in regions', () => {
     expect(sentences.slice(4, 7)).toEqual([
       '3 regions at a cold start: 3000 units above the limit, which are paid back',
       'regions cut off: at most 5002 units at once and 2700 a second after that, 2.7 times the rate, all sides together',
-      "a region's owner crashes: 2000 units may be admitted again; the root: 7000 units",
+      "a region's owner crashes: 1000 units may be admitted again; the root: 6000 units",
     ]);
   });
 
