@@ -50,13 +50,14 @@ describe('a partition', () => {
 });
 
 describe('a loss of memory', () => {
-  test('of the root is what had been lent, at most the burst and the refill of a lease, beside what any owner loses', () => {
-    // A second of 1,000 charges is more than the counter has, so any owner loses 400; a lease lives for 5 s.
-    expect(regional({ regions: 3 }).rootCrashUnits).toBe(400 + 400 + 500);
+  test('of the root is a full one, beside what the leases of the old one go on with: they live for 5 s', () => {
+    expect(regional({ regions: 3 }).rootCrashUnits).toBe(400 + 500);
   });
 
-  test('of a region is what any owner loses, and a start', () => {
-    expect(regional({ regions: 3 }).regionCrashUnits).toBe(400 + 175);
+  test('of a region is what any owner loses, or a start if that is more', () => {
+    // A second of 1,000 charges is more than the counter has, so any owner loses 400.
+    expect(regional({ regions: 3 }).regionCrashUnits).toBe(400);
+    expect(regional({ regions: 3 }, { startCredit: 1 }).regionCrashUnits).toBe(400 + 300);
   });
 });
 
@@ -80,6 +81,6 @@ test('in sentences', () => {
     'regions cut off: at most 1327 units at once and 270 a second after that, 2.7 times the rate, all sides together',
   );
   expect(sentences).toContain(
-    "a region's owner crashes: 575 units may be admitted again; the root: 1300 units",
+    "a region's owner crashes: 400 units may be admitted again; the root: 900 units",
   );
 });

@@ -27,18 +27,30 @@ describe('a rule’s limit as it is lent', () => {
 });
 
 describe('a decision as it is told', () => {
-  const cases: readonly [string, Decision, number, Decision][] = [
-    ['an allowance is one', ALLOWED, 1, ALLOWED],
-    ['a short wait is as long as it is', denied(300), 1, denied(300)],
-    // By then there is another word from the root: a second, and what the rule takes for the cost.
-    ['a lease that barely refills is not the rule', denied(86_400_000), 1, denied(2_000)],
-    ['a dearer request may wait for longer', denied(86_400_000), 10, denied(11_000)],
-    ['too much for what is lent fits another time', IMPOSSIBLE, 10, denied(11_000)],
-    ['too much for the rule never fits', IMPOSSIBLE, 61, IMPOSSIBLE],
+  const asItIs: readonly [string, Decision, number][] = [
+    ['an allowance is one', ALLOWED, 1],
+    ['a short wait is as long as it is', denied(300), 1],
+    ['too much for the rule never fits', IMPOSSIBLE, 61],
   ];
-  test.each(cases)('%s', (_, decision, cost, expected) => {
-    expect(toldBy(rule, decision, cost)).toEqual(expected);
+  test.each(asItIs)('%s', (_, decision, cost) => {
+    expect(toldBy(rule, decision, cost)).toEqual(decision);
   });
+
+  const byTheRule: readonly [string, Decision, number][] = [
+    ['a lease that barely refills is not the rule', denied(86_400_000), 1],
+    ['a dearer request may wait for longer', denied(86_400_000), 10],
+    ['too much for what is lent fits another time', IMPOSSIBLE, 10],
+  ];
+  test.each(byTheRule)(
+    '%s: the wait is what the rule takes for the cost, and until the root’s next word',
+    (_, decision, cost) => {
+      const told = toldBy(rule, decision, cost);
+      expect(told).toEqual({ outcome: 'denied', retryAfterMs: expect.any(Number) });
+      const { retryAfterMs } = told as { retryAfterMs: number };
+      expect(retryAfterMs).toBeGreaterThan(cost * 1_000);
+      expect(retryAfterMs).toBeLessThanOrEqual((cost + 1) * 1_000);
+    },
+  );
 
   test('a rule that is switched off says when to ask again by itself', () => {
     const off = limitOf({ quota: 0 });

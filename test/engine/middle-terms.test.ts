@@ -8,15 +8,20 @@ import { limitOf, SECOND_MS } from './rules.ts';
 const limit = limitOf({ quota: 1_000, windowMs: SECOND_MS });
 const NOTHING = { unitsPerMs: 0, capacity: 0 };
 
-type Parts = Partial<Omit<MiddleAsk, 'demand'>> & { own?: number; total?: number };
+type Parts = Partial<Omit<MiddleAsk, 'demand' | 'recent'>> & {
+  own?: number;
+  total?: number;
+  /** What was asked for before a pause. */
+  before?: { own: number; total: number };
+};
 
 /** A middle owner that has been lent to for long, of which 800 a second are asked; nobody else asks. */
-function terms({ own = 800, total = own, ...parts }: Parts = {}): MiddleTerms {
+function terms({ own = 800, total = own, before = { own, total }, ...parts }: Parts = {}): MiddleTerms {
   return middleTerms({
     limit,
     level: 1_000,
     lentToOthers: NOTHING,
-    lent: NOTHING,
+    unitsPerMs: 0,
     held: 0,
     grants: 10,
     largestCost: 1,
@@ -24,6 +29,7 @@ function terms({ own = 800, total = own, ...parts }: Parts = {}): MiddleTerms {
     isPlenty: true,
     ...parts,
     demand: { unitsPerSecond: own, totalUnitsPerSecond: total },
+    recent: { unitsPerSecond: before.own, totalUnitsPerSecond: before.total },
   });
 }
 
@@ -141,12 +147,14 @@ describe('a debt', () => {
 });
 
 describe('calm', () => {
-  const lent = { unitsPerMs: 0.8, capacity: 900 };
-  const quiet = { own: 100, total: 200, lent };
+  /** It asked for nine tenths of what was asked for, and pauses. */
+  const pausing = { own: 0, total: 50, before: { own: 450, total: 500 } };
 
-  test('leaves what was lent where it is', () => {
-    const { unitsPerMs, capacity: room } = terms(quiet);
-    expect([unitsPerMs, room]).toEqual([0.8, 900]);
+  test('leaves what was lent by what was asked for before: a pause costs nothing', () => {
+    const { unitsPerMs, capacity: room, share } = terms(pausing);
+    expect(share).toBe(0.9);
+    expect(unitsPerMs).toBeGreaterThan(0.8);
+    expect(room).toBeGreaterThan(800);
   });
 
   test.each([
@@ -154,9 +162,12 @@ describe('calm', () => {
     ['more than half of the rate is asked for', { total: 600 }],
     ['nobody knows yet what is asked for', { grants: 2 }],
   ])('is over when %s', (_, parts) => {
-    const { unitsPerMs, capacity: room } = terms({ ...quiet, ...parts });
-    expect(unitsPerMs).toBeLessThan(0.7);
-    expect(room).toBeLessThan(500);
+    const { unitsPerMs, capacity: room } = terms({ ...pausing, ...parts });
+    expect([unitsPerMs, room]).toEqual([0, 1]);
+  });
+
+  test('leaves a rate alone that is nearly what it should be', () => {
+    expect(terms({ own: 2_000, total: 4_000, unitsPerMs: 0.6 }).unitsPerMs).toBe(0.6);
   });
 });
 
@@ -200,10 +211,11 @@ describe('property: any number of them, one after the other', () => {
               ...rest,
               limit: whole,
               level,
-              lent: before,
+              unitsPerMs: before.unitsPerMs,
               held: before.capacity * heldPart,
               lentToOthers: { unitsPerMs: sum('unitsPerMs', holder), capacity: sum('capacity', holder) },
               demand: { unitsPerSecond: own, totalUnitsPerSecond: total },
+              recent: { unitsPerSecond: own, totalUnitsPerSecond: total },
             });
             for (const figure of Object.values(granted).map(Number)) {
               expect(Number.isFinite(figure)).toBe(true);
