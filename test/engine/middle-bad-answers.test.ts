@@ -86,6 +86,19 @@ describe('a root that never answers', () => {
       expect(time - times[at]!).toBeGreaterThanOrEqual(SECOND_MS);
   });
 
+  test('is asked once a second at most, however many counters there is something to tell of', () => {
+    const realm = new Realm(regionalRule({ startCredit: 0.25 }));
+    realm.mail = () => LOST;
+    for (let asked = 0; asked < 300; asked += 1) {
+      realm.askOwner(WEUR, `region/weur/counter ${asked % 30}`, { cost: 1 });
+      realm.pass(30);
+    }
+    const times = realm.said.map(({ atMs }) => atMs);
+    expect(times.length).toBeGreaterThan(5);
+    for (const [at, time] of times.slice(1).entries())
+      expect(time - times[at]!).toBeGreaterThanOrEqual(SECOND_MS);
+  });
+
   test('is asked no more once nobody asks the region for anything, and what was owed has come back', () => {
     const realm = new Realm(regionalRule({ startCredit: 0.25 }));
     realm.mail = () => LOST;
