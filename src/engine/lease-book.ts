@@ -15,6 +15,7 @@ import type { Limit } from '../core/decision.ts';
 import { fullAtMsOf, unitMsOf } from './bucket-level.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
 import type { LentNow } from './messages.ts';
+import { Newcomers } from './newcomers.ts';
 import { RoomHistory } from './room-history.ts';
 
 /** As many as an owner hears of (`engine/demand`); a holder beyond that asks for each request. */
@@ -75,6 +76,7 @@ export interface KeptLease {
 }
 
 export class LeaseBook {
+  readonly newcomers = new Newcomers();
   readonly #leases = new Map<string, Lease>();
   readonly #parts = new Set<Part>();
   #unitsPerMs = 0;

@@ -48,6 +48,8 @@ export interface LeaseReport {
   readonly patienceMs: number;
   /** The holder has given the lease up and wants no other. */
   readonly isFinal: boolean;
+  /** It has seen one request, and asks because the limit is high: it is worth lending to only if many ask like that at once. */
+  readonly isTentative?: boolean;
 }
 
 /** What a holder says that has no lease yet. */

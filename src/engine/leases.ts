@@ -93,6 +93,14 @@ export class Leases {
     return true;
   }
 
+  /** Whether nothing but the height of the limit says that the isolate should hold a lease: it has seen one request of the group lately. */
+  isTentative({ enforced }: Group): boolean {
+    const nowMs = this.#nowMs();
+    return enforced.every(
+      ({ rule, counterId }) => rule.consistency === 'auto' && this.#meterOf(counterId, nowMs).isLone(nowMs),
+    );
+  }
+
   /** Several arrivals have to say so: two that come together by chance look like a hot key in an isolate that has just begun. */
   #isHot(limit: Limit, counterId: string): boolean {
     if (isHighLimit(limit)) return true;

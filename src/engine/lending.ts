@@ -57,6 +57,10 @@ export function lend(borrowing: Borrowing, clock: LogicalClock): LeaseGrant | un
     return counter.lent;
   });
   if (!books.every((book) => book.hasRoomFor(key))) return undefined;
+  // A key that is asked for once in a while is cheaper without: a lease has to be given back.
+  const isRush = (book: LeaseBook, at: number) =>
+    book.newcomers.arrive(counters[at]!.demand.activeHolders, clock.logicalMs);
+  if (report.isTentative && !books.every(isRush)) return undefined;
   const terms = narrowest(counters.map((counter, at) => termsOf(counter, books[at]!, borrowing, clock)));
   if (terms === undefined) return undefined;
   // Whoever was told to hold would not see that a middle owner's first lease has come.
@@ -142,6 +146,7 @@ export function believable(report: LeaseReport): LeaseReport {
     largestCost: amount(report.largestCost),
     patienceMs: report.patienceMs >= 0 ? report.patienceMs : Number.POSITIVE_INFINITY,
     isFinal: report.isFinal === true,
+    isTentative: report.isTentative === true,
   };
 }
 

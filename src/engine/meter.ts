@@ -8,9 +8,13 @@
 const TIME_CONSTANT_MS = 1_000;
 const YOUTH_MS_MIN = 30;
 
+/** What is left of earlier arrivals is next to nothing. */
+const LONE_PART = 1.1;
+
 export class Meter {
   readonly #bornMs: number;
   #units = 0;
+  #latest = 0;
   #atMs: number;
 
   constructor(nowMs: number) {
@@ -20,6 +24,7 @@ export class Meter {
 
   arrive(units: number, nowMs: number): void {
     this.#units = this.#decayed(nowMs) + units;
+    this.#latest = units;
     this.#atMs = nowMs;
   }
 
@@ -32,6 +37,11 @@ export class Meter {
   /** Units of about the last second. */
   units(nowMs: number): number {
     return this.#decayed(nowMs);
+  }
+
+  /** Whether one arrival, of whatever size, is all there has been of late. */
+  isLone(nowMs: number): boolean {
+    return this.#decayed(nowMs) <= LONE_PART * this.#latest;
   }
 
   unitsPerSecond(nowMs: number): number {

@@ -132,7 +132,7 @@ export class Owners {
     for (const each of counted) each.began(sentMs);
     const lease = isLeasing
       ? (this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: deadlineMs }) ??
-        NO_LEASE)
+        this.#noLease(group))
       : undefined;
     const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
     const patience = { waitMs, isFair: waitMs >= deadlineMs * FAIR_PART };
@@ -285,6 +285,10 @@ export class Owners {
     const retryAfterMs = decision.outcome === 'denied' ? decision.retryAfterMs : fitsAgainInMs;
     if (decision.outcome === 'impossible' || retryAfterMs === 0) return;
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
+  }
+
+  #noLease(group: Group): LeaseReport {
+    return this.leases.isTentative(group) ? { ...NO_LEASE, isTentative: true } : NO_LEASE;
   }
 
   #questionOf(group: Group, ask: Ask, lease: LeaseReport | undefined): Question {
