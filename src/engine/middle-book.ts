@@ -7,12 +7,12 @@
  */
 import { available, charge, giveBack, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
-import { capacity, type Limit } from '../core/decision.ts';
+import { capacity } from '../core/decision.ts';
 import type { Counter } from './counters.ts';
 import { Demand } from './demand.ts';
 import { NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
-import type { LentNow, MiddleGrant, MiddleReport, Total } from './messages.ts';
+import type { MiddleGrant, MiddleReport } from './messages.ts';
 import { LEASE_MS, type MiddleDemands, type MiddleTerms, middleTerms } from './middle-terms.ts';
 import { OPENING_MS } from './slices.ts';
 
@@ -37,9 +37,6 @@ const SETTLED_MS = 3_000;
 /** For so long all may be newcomers. */
 const COLD_MS = 2_000;
 
-/** No lease of an isolate lasts for longer (`engine/lease-terms`). */
-const LENT_ON_MS_MAX = 1_000;
-
 /** What is kept of one middle owner. */
 export interface MiddleRecord {
   readonly epoch: number;
@@ -51,6 +48,8 @@ export interface MiddleRecord {
   readonly grants: number;
   /** How often it was told to wait on its credit. */
   readonly waits: number;
+  /** The newest grant that it has given up. */
+  readonly ended: number;
   /** Whether it has reported: until then it may not know what it was lent. */
   readonly isHeard: boolean;
 }
@@ -130,9 +129,9 @@ export class MiddleBook {
       ...totals,
       number,
       unitsPerMs,
-      capacity: terms.capacity,
       grants: 1,
       waits: 0,
+      ended: 0,
       isHeard: false,
     };
     for (const holder of holders) {
@@ -154,7 +153,8 @@ export class MiddleBook {
     if (known !== undefined && report.epoch < known.epoch) return grantOf(report.counterId, known, NO_TERMS);
     const record = known?.epoch === report.epoch ? known : recordOf(report);
     chargeOwed(counter, report.owed.units - record.owed, clock);
-    hearOfLease(counter, { holder, report, returned: report.returned.units - record.returned }, clock);
+    const returned = report.returned.units - record.returned;
+    hearOfLease(counter, { holder, report, returned, ended: record.ended }, clock);
     this.#noteDemand(holder, report, clock.logicalMs);
     const heard = {
       ...record,
@@ -163,7 +163,7 @@ export class MiddleBook {
       returned: Math.max(record.returned, report.returned.units),
     };
     if (report.isFinal) {
-      this.#records.set(holder, { ...heard, unitsPerMs: 0 });
+      this.#records.set(holder, { ...heard, unitsPerMs: 0, ended: Math.max(record.ended, report.number) });
       return grantOf(report.counterId, heard, NO_TERMS);
     }
     return this.#lend(counter, { holder, report, number: Math.max(number, report.number + 1), heard }, clock);
@@ -241,12 +241,18 @@ function chargeOwed(counter: Counter, units: number, clock: LogicalClock): void 
  */
 function hearOfLease(
   counter: Counter,
-  { holder, report, returned }: { holder: string; report: MiddleReport; returned: number },
+  {
+    holder,
+    report,
+    returned,
+    ended,
+  }: { holder: string; report: MiddleReport; returned: number; ended: number },
   clock: LogicalClock,
 ): void {
   const { number, held, isFinal } = report;
   const own = { ...NO_LEASE, number, held, isFinal, patienceMs: Number.POSITIVE_INFINITY };
-  if (report.lease !== undefined) {
+  // A lease that is given up is not to be had again, however often that is said.
+  if (report.lease !== undefined && !isFinal && number > ended) {
     counter.lent ??= new LeaseBook(clock.logicalMs);
     counter.lent.recall(holder, number, report.lease, clock);
   }
@@ -272,6 +278,7 @@ function recordOf({ epoch, owed, returned, lent, number }: MiddleReport): Middle
     unitsPerMs: 0,
     grants: 0,
     waits: 0,
+    ended: 0,
     isHeard: true,
   };
 }
@@ -285,61 +292,10 @@ function grantOf(
   return { counterId, epoch, number, lent, ...terms, owed, returned };
 }
 
-/** A report as it can be believed; `undefined` when it is none. A middle owner of another version, or a faulty one, must not spoil a counter. */
-export function believableReport(report: Partial<MiddleReport> | null | undefined): MiddleReport | undefined {
-  const { counterId, limit } = report ?? {};
-  if (typeof counterId !== 'string' || limit?.algorithm !== 'token_bucket' || !isSound(limit))
-    return undefined;
-  if (!Number.isSafeInteger(report?.epoch) || !Number.isSafeInteger(report?.number)) return undefined;
-  const { epoch = 0, number = 0, owed, returned } = report ?? {};
-  return {
-    counterId,
-    limit,
-    epoch,
-    number,
-    lease: report?.lease && lentNow(report.lease, limit, LEASE_MS),
-    lentOn: lentNow(report?.lentOn, limit, LENT_ON_MS_MAX),
-    held: amount(report?.held),
-    owed: total(owed),
-    returned: total(returned),
-    lent: amount(report?.lent),
-    unitsPerSecond: amount(report?.unitsPerSecond),
-    largestCost: amount(report?.largestCost),
-    isShort: report?.isShort === true,
-    isFinal: report?.isFinal === true,
-  };
-}
-
 function demandsOf(demand: Demand, holder: string, { logicalMs }: LogicalClock): MiddleDemands {
   const unitsPerSecond = demand.unitsPerSecond(holder, logicalMs);
   return {
     unitsPerSecond,
     totalUnitsPerSecond: Math.max(unitsPerSecond, demand.totalUnitsPerSecond(logicalMs)),
   };
-}
-
-/** Never more than there is of the limit. */
-function lentNow(
-  lent: Partial<LentNow> | undefined,
-  { quota, windowMs, burst }: Limit,
-  lifeMs: number,
-): LentNow {
-  return {
-    unitsPerMs: Math.min(quota / windowMs, amount(lent?.unitsPerMs)),
-    capacity: Math.min(burst, amount(lent?.capacity)),
-    endsInMs: Math.min(lifeMs, amount(lent?.endsInMs)),
-  };
-}
-
-function isSound({ quota, windowMs, burst }: Counter['limit']): boolean {
-  return quota >= 0 && windowMs > 0 && burst >= 0 && Number.isFinite(quota + windowMs + burst);
-}
-
-function total(value: Total | undefined): Total {
-  const units = amount(value?.units);
-  return { units, heard: Math.min(units, amount(value?.heard)) };
-}
-
-function amount(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0;
 }

@@ -1,5 +1,7 @@
 /** The lease that a middle owner has of its root. Times are on its own logical clock. */
+import type { Limit } from '../core/decision.ts';
 import type { LentNow, MiddleGrant } from './messages.ts';
+import { LEASE_MS } from './middle-terms.ts';
 
 export interface MiddleLease {
   readonly number: number;
@@ -54,4 +56,44 @@ const MUCH_LESS = 0.75;
 
 export function isMuchLess(lease: MiddleLease, before: MiddleLease): boolean {
   return lease.unitsPerMs < MUCH_LESS * before.unitsPerMs || lease.capacity < MUCH_LESS * before.capacity;
+}
+
+/** The longest that anything about a lease is put off. */
+const PUT_OFF_MS_MAX = LEASE_MS;
+
+/** A grant as it can be believed, of this rule; `undefined` when it is none. A root of another version, or a faulty one, must not spoil a counter. */
+export function believableGrant(
+  told: Partial<MiddleGrant>,
+  { quota, windowMs, burst }: Limit,
+): MiddleGrant | undefined {
+  const { counterId, epoch, number } = told;
+  if (typeof counterId !== 'string' || !isWhole(epoch) || !isWhole(number)) return undefined;
+  const sums = [
+    told.lent,
+    told.owed,
+    told.returned,
+    told.unitsPerMs,
+    told.capacity,
+    told.lifeMs,
+    told.renewInMs,
+  ];
+  if (!sums.every(isAmount) || !isAmount(told.share ?? 0) || !isAmount(told.risesInMs ?? 0)) return undefined;
+  return {
+    ...(told as MiddleGrant),
+    unitsPerMs: Math.min(told.unitsPerMs!, quota / windowMs),
+    capacity: Math.min(told.capacity!, burst),
+    lifeMs: Math.min(told.lifeMs!, LEASE_MS),
+    renewInMs: Math.min(told.renewInMs!, PUT_OFF_MS_MAX),
+    risesInMs: Math.min(told.risesInMs ?? 0, PUT_OFF_MS_MAX),
+    isScarce: told.isScarce === true,
+    share: Math.min(1, told.share ?? 0),
+  };
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value);
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }

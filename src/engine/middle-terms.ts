@@ -17,6 +17,9 @@ const LENT_PART = 0.95;
 /** When all is shared out, half of the room stays with the root: it is there that what one does not use comes to others. */
 const SCARCE_ROOM_PART = 0.5;
 
+/** A lease has room for what comes in for so long; by then it has been renewed. */
+const INFLOW_MS = 2_000;
+
 /**
  * With more than this part of the rate asked for, it matters who needs it: until then all of it is shared out, since the root has no room for
  * it to wait in.
@@ -104,15 +107,17 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
   const wanted = isScarce ? level * share : room - held;
   const aboveBrim = level - (free - room);
   const units = Math.max(0, Math.min(level, Math.max(wanted, aboveBrim)));
+  const unitsPerMs = lentRate(ask, {
+    share,
+    isNew,
+    isFull: held >= FULL_PART * room,
+    asked: demand.unitsPerSecond / 1_000,
+  });
   return {
     units,
-    unitsPerMs: lentRate(ask, {
-      share,
-      isNew,
-      isFull: held >= FULL_PART * room,
-      asked: demand.unitsPerSecond / 1_000,
-    }),
-    capacity: room,
+    unitsPerMs,
+    // Room that nothing comes into would be missing where units come back to.
+    capacity: Math.min(room, Math.max(least, held + units + unitsPerMs * INFLOW_MS)),
     lifeMs: LEASE_MS,
     renewInMs: isNew ? 0 : isScarce ? SCARCE_RENEWAL_MS : CALM_RENEWAL_MS,
     isScarce,

@@ -5,7 +5,8 @@ import type { LogicalClock } from '../core/clock.ts';
 import type { Counter, Named } from './counters.ts';
 import type { Asked } from './deciding.ts';
 import type { MiddleGrant, MiddleReport, OwnerCall, Question } from './messages.ts';
-import { believableReport, MiddleBook } from './middle-book.ts';
+import { MiddleBook } from './middle-book.ts';
+import { believableReport } from './middle-report.ts';
 import { SPLIT_HOLDERS } from './slices.ts';
 
 export interface RootOptions {

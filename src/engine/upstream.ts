@@ -20,7 +20,15 @@ import { lentLimit } from './lent-limit.ts';
 import type { MiddleGrant, MiddleReport } from './messages.ts';
 import { MiddleAccount } from './middle-account.ts';
 import { MiddleDemand } from './middle-demand.ts';
-import { isMuchLess, leaseOf, lentBy, type MiddleLease, NO_MIDDLE_LEASE, risen } from './middle-lease.ts';
+import {
+  believableGrant,
+  isMuchLess,
+  leaseOf,
+  lentBy,
+  type MiddleLease,
+  NO_MIDDLE_LEASE,
+  risen,
+} from './middle-lease.ts';
 import { MiddlePace } from './middle-pace.ts';
 import { isCreditGoing, isLeaseGoing } from './middle-urgency.ts';
 import type { Mode, NewUpstream, StoredUpstream } from './stored-upstream.ts';
@@ -140,14 +148,16 @@ export class Upstream {
       this.#refit(counter, level, clock);
     }
     if (this.#mode !== 'leased' || clock.logicalMs < this.#lease.endsAtMs) return;
-    const level = levelOf(counter, clock);
-    this.#endAdvance(level, clock.logicalMs);
+    const full = levelOf(counter, clock);
+    const level = full - this.#endAdvance(full, clock.logicalMs);
     this.#mode = 'cut';
     this.#surplusPerMs = 0;
     this.#grants = 0;
     // Whoever asked for nothing when the root last spoke has no share, and goes on as one that was never told.
     const share = this.#share > 0 ? this.#share : this.#startCredit;
-    this.#advance = this.#newAdvance(share, level, clock.logicalMs, FALLBACK_MARGIN);
+    // What is left of the lease was paid for, and is spent first: the root counts it as spent.
+    this.#advance = this.#newAdvance(share, 0, clock.logicalMs, FALLBACK_MARGIN);
+    this.#pace.by(clock.logicalMs);
     this.#refit(counter, level, clock);
   }
 
@@ -228,15 +238,17 @@ export class Upstream {
 
   /** What it begins with, as whoever asks has been told by the root; nothing to one that has heard from the root itself. */
   open(grant: MiddleGrant, counter: Counter, clock: LogicalClock): void {
-    if (this.#hasHeard || !Number.isSafeInteger(grant.epoch)) return;
+    if (this.#hasHeard || believableGrant(grant, this.#rule) === undefined) return;
     this.#account.begin(grant.epoch);
     this.hear(grant, counter, clock.logicalMs, clock);
     this.#pace.by(clock.logicalMs);
   }
 
   /** The root has answered a report that was sent at `sentMs`. */
-  hear(grant: MiddleGrant, counter: Counter, sentMs: number, clock: LogicalClock): void {
+  hear(told: MiddleGrant, counter: Counter, sentMs: number, clock: LogicalClock): void {
     const nowMs = clock.logicalMs;
+    const grant = believableGrant(told, this.#rule);
+    if (grant === undefined) return;
     const { epoch } = this.#account;
     if (grant.epoch > epoch) this.#begin(grant.epoch + 1, nowMs);
     if (grant.epoch !== epoch) return;
