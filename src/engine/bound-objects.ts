@@ -7,7 +7,7 @@ import { capacity, type Limit } from '../core/decision.ts';
 import type { Rule } from '../policy/ruleset.ts';
 import { isLendable } from './lease-terms.ts';
 import { isLeasedAt } from './leases.ts';
-import { SPLIT_HOLDERS, slicesOf } from './slices.ts';
+import { SPLIT_CALLS_PER_SECOND, SPLIT_HOLDERS, slicesFor } from './slices.ts';
 
 /** What an object answers at most, so what it can charge before it has to write. */
 export const OWNER_REQUESTS_PER_SECOND = 1_000;
@@ -44,7 +44,8 @@ export function carriedSentence(
   }
   const isSplit = limit.algorithm === 'token_bucket' && !isBorrowed && isShared !== true;
   return isSplit
-    ? `leased when hot: one object lends to isolates; beyond ${SPLIT_HOLDERS} of them the key is split over ${slicesOf('').length} slices`
+    ? `leased when hot: one object lends to isolates; where more than ${SPLIT_HOLDERS} of them ask it more than ` +
+        `${SPLIT_CALLS_PER_SECOND} times a second, the key is split over ${slicesFor([limit])} slices`
     : `leased when hot: ${object} lends to isolates, to about ${HOLDERS_OF_ONE} of them`;
 }
 

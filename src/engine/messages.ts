@@ -180,12 +180,19 @@ export interface Answer {
   /** Absent when there was nothing worth lending. */
   readonly lease?: LeaseGrant;
   /**
-   * The owner has more holders than it can serve: whoever wants a lease should ask its slice (`engine/slices`), and take along what each slice
-   * begins with; nothing once they have all begun.
+   * The owner is asked more often than it can answer: whoever would have a lease should ask its slice (`engine/slices`).
    */
-  readonly split?: readonly MiddleGrant[];
+  readonly split?: Split;
   /** The owner's clock when it charged an estimate. */
   readonly chargedAt?: LogicalClock;
+}
+
+/** An owner that has been split. */
+export interface Split {
+  /** Into how many slices. */
+  readonly slices: number;
+  /** What each of them begins with, to be taken along; nothing once they have all begun. */
+  readonly opening: readonly MiddleGrant[];
 }
 
 export interface CounterReport {

@@ -12,7 +12,7 @@ export function roleOf(name: string, epoch: number): Pick<OwnerOptions, 'middle'
     return {
       root: {
         isMiddle: (other) => rootNameOf(other) === name,
-        ...(isSplittable(name) && { slices: () => slicesOf(name) }),
+        ...(isSplittable(name) && { slices: (count: number) => slicesOf(name, count) }),
       },
     };
   return { middle: { name, epoch, rootIdOf: (id) => placeOf(id)?.rest ?? id, startCredit: START_CREDIT } };

@@ -4,16 +4,17 @@
 import type { LogicalClock } from '../core/clock.ts';
 import type { Counter, Named } from './counters.ts';
 import type { Asked } from './deciding.ts';
-import type { MiddleGrant, MiddleReport, OwnerCall, Question } from './messages.ts';
+import type { MiddleGrant, MiddleReport, OwnerCall, Question, Split } from './messages.ts';
+import { Meter } from './meter.ts';
 import { MiddleBook } from './middle-book.ts';
 import { believableReport } from './middle-report.ts';
-import { SPLIT_HOLDERS } from './slices.ts';
+import { SPLIT_CALLS_PER_SECOND, SPLIT_HOLDERS, slicesFor } from './slices.ts';
 
 export interface RootOptions {
   /** Whether one of this name may hold leases of this owner as its middle owner. */
   readonly isMiddle: (name: string) => boolean;
   /** The names of the slices that it may be split into; absent when it never is. */
-  readonly slices?: () => readonly string[];
+  readonly slices?: (count: number) => readonly string[];
 }
 
 export interface RootPorts {
@@ -26,6 +27,8 @@ export interface RootPorts {
 export class Root {
   readonly #options: RootOptions;
   readonly #ports: RootPorts;
+  /** Questions that may be about a hot key. */
+  readonly #calls = new Meter(0);
 
   constructor(options: RootOptions, ports: RootPorts) {
     this.#options = options;
@@ -52,26 +55,29 @@ export class Root {
   }
 
   /**
-   * Where there are too many holders for one object, what each of its slices begins with; `undefined` where it is not split. It is so until its
-   * counters are next at rest.
+   * Where one object is asked too often: how many slices it has, and what each of them begins with; `undefined` where it is not split. It is so
+   * until its counters are next at rest.
    */
-  split(
-    { lease }: Question,
-    asked: readonly Asked[],
-    clock: LogicalClock,
-  ): readonly MiddleGrant[] | undefined {
+  split({ lease }: Question, asked: readonly Asked[], clock: LogicalClock): Split | undefined {
     const { slices } = this.#options;
     if (slices === undefined) return undefined;
+    this.#calls.arrive(1, clock.logicalMs);
     const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
     const isSplit = counters.some(({ middles }) => middles !== undefined);
     // Whoever asks for a lease may go to a slice. Of a strict rule nobody does.
-    const isHot = lease !== undefined && counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS);
-    if (!isSplit && !isHot) return undefined;
-    return counters.flatMap((counter) => {
-      if (counter.limit.algorithm !== 'token_bucket') return [];
+    if (!isSplit && (lease === undefined || !this.#isHot(counters, clock.logicalMs))) return undefined;
+    const lendable = counters.filter(({ limit }) => limit.algorithm === 'token_bucket');
+    const count = slicesFor(lendable.map(({ limit }) => limit));
+    const opening = lendable.flatMap((counter) => {
       counter.middles ??= new MiddleBook();
       const named = { number: this.#ports.nextNumber(), epoch: clock.rawMs };
-      return counter.middles.open(counter, slices(), named, clock) ?? [];
+      return counter.middles.open(counter, slices(count), named, clock) ?? [];
     });
+    return { slices: count, opening };
+  }
+
+  #isHot(counters: readonly Counter[], nowMs: number): boolean {
+    const isAskedByMany = counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS);
+    return isAskedByMany && this.#calls.unitsPerSecond(nowMs) > SPLIT_CALLS_PER_SECOND;
   }
 }

@@ -1,23 +1,36 @@
 /**
  * A key too hot for one object: its owner becomes the root of several middle owners beside it, its slices, and each isolate asks one of them.
  *
- * Once an owner sees more holders than it can serve, it lends to each of its slices an equal part of what is left, says so to whoever asks
- * for a lease, and lends to isolates no more. An isolate takes along what its slice begins with, so a slice need not wait for the root
+ * Once an owner is asked by many holders more often than it can answer, it lends to each of its slices an equal part of what is left, says
+ * so to whoever asks for a lease, and lends to isolates no more. An isolate takes along what its slice begins with, so a slice need not wait for the root
  * and admits nothing on credit: what was lent is cut out of the root's bucket, and nothing is admitted twice across the change. Whoever
  * has not heard of it goes on asking the root, and does no harm.
  *
  * It ends by itself: the owner forgets its slices when its counters are next at rest, an isolate a minute after it last asked one.
  */
+import type { Limit } from '../core/decision.ts';
 import { isSharedName } from '../policy/counter.ts';
 import { BoundedMap } from './bounded-map.ts';
 import type { Group } from './groups.ts';
-import type { MiddleGrant } from './messages.ts';
+import type { Split } from './messages.ts';
 
-/** So many objects answer 16,000 calls a second, each half of what it could: those of 8,000 holders, or of demand too thin to be lent. */
-const SLICES = 32;
+/** Calls a second of which an owner gets rid: it answers 1,000, and is slow before. */
+export const SPLIT_CALLS_PER_SECOND = 700;
 
-/** More holders than this renew more often than an object should be asked. */
+/** Fewer holders than this do not ask so often, or not for long: they have leases. */
 export const SPLIT_HOLDERS = 128;
+
+/** Each slice has so much of a limit, or what it has in hand would be less than chance asks for. */
+const UNITS_PER_SECOND_EACH = 300;
+
+/** So many objects answer 16,000 calls a second, each half of what it could. */
+const SLICES_MAX = 32;
+
+/** How many slices an owner of counters with these limits is split into. */
+export function slicesFor(limits: readonly Limit[]): number {
+  const unitsPerSecond = Math.max(0, ...limits.map(({ quota, windowMs }) => (quota * 1_000) / windowMs));
+  return Math.max(2, Math.min(SLICES_MAX, Math.ceil(unitsPerSecond / UNITS_PER_SECOND_EACH)));
+}
 
 /** For so long an owner tells what its slices begin with, and an isolate passes it on: by then each has begun, or has asked the root. */
 export const OPENING_MS = 1_000;
@@ -31,13 +44,14 @@ const PREFIX = 'slice/';
 
 /** The owner that a slice is cut from; `undefined` for what is no slice. */
 export function wholeOf(name: string): string | undefined {
-  const found = /^slice\/(\d+)\/(.+)$/s.exec(name);
-  return found !== null && Number(found[1]) < SLICES ? found[2] : undefined;
+  const found = /^slice\/(\d+)\/(\d+)\/(.+)$/s.exec(name);
+  const [slice, slices] = [Number(found?.[1]), Number(found?.[2])];
+  return slice < slices && slices <= SLICES_MAX ? found?.[3] : undefined;
 }
 
 /** The slices of an owner. */
-export function slicesOf(name: string): readonly string[] {
-  return Array.from({ length: SLICES }, (_, slice) => sliceName(slice, name));
+export function slicesOf(name: string, slices: number): readonly string[] {
+  return Array.from({ length: slices }, (_, slice) => sliceName(slice, slices, name));
 }
 
 /** Whether an owner of this name can be split: one caller's own. One of many shared ones has others beside it. */
@@ -46,7 +60,7 @@ export function isSplittable(name: string): boolean {
 }
 
 interface Moved {
-  readonly opening: readonly MiddleGrant[];
+  readonly split: Split;
   readonly openUntilMs: number;
   /** When the group was last asked for. */
   askedMs: number;
@@ -54,13 +68,13 @@ interface Moved {
 
 /** One isolate's way to slices. */
 export class Slices {
-  readonly #slice: number;
+  readonly #hash: number;
   readonly #nowMs: () => number;
   /** By the owner's name. */
   readonly #moved = new BoundedMap<Moved>(GROUPS_MAX);
 
   constructor(holder: string, nowMs: () => number) {
-    this.#slice = hash(holder) % SLICES;
+    this.#hash = hash(holder);
     this.#nowMs = nowMs;
   }
 
@@ -75,16 +89,19 @@ export class Slices {
       return group;
     }
     moved.askedMs = nowMs;
-    const owner = { ...group.owner, name: sliceName(this.#slice, group.owner.name) };
-    return { ...group, owner, ...(nowMs < moved.openUntilMs && { opening: moved.opening }) };
+    const { slices, opening } = moved.split;
+    const owner = { ...group.owner, name: sliceName(this.#hash % slices, slices, group.owner.name) };
+    return { ...group, owner, ...(nowMs < moved.openUntilMs && { opening }) };
   }
 
   /** The group's owner has been split: from now on its slice is asked. */
-  move(group: Group, opening: readonly MiddleGrant[]): void {
-    if (!isSliceable(group) || this.#moved.get(group.owner.name) !== undefined) return;
+  move(group: Group, split: Split): void {
+    const { slices, opening } = split;
+    const isKnown = this.#moved.get(group.owner.name) !== undefined;
+    if (isKnown || !isSliceable(group) || !(slices >= 1 && slices <= SLICES_MAX)) return;
     const askedMs = this.#nowMs();
-    const openUntilMs = opening.length > 0 ? askedMs + OPENING_MS : askedMs;
-    this.#moved.set(group.owner.name, { opening, openUntilMs, askedMs });
+    const openUntilMs = opening?.length > 0 ? askedMs + OPENING_MS : askedMs;
+    this.#moved.set(group.owner.name, { split, openUntilMs, askedMs });
   }
 }
 
@@ -95,8 +112,8 @@ function isSliceable({ enforced }: Group): boolean {
   );
 }
 
-function sliceName(slice: number, name: string): string {
-  return `${PREFIX}${slice}/${name}`;
+function sliceName(slice: number, slices: number, name: string): string {
+  return `${PREFIX}${slice}/${slices}/${name}`;
 }
 
 /** FNV-1a: it only has to spread isolates alike. */

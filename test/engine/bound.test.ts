@@ -126,8 +126,9 @@ test('in sentences', () => {
 
 describe('what objects can carry, in a sentence', () => {
   const hot = { quota: 10_000, windowMs: SECOND_MS, consistency: 'auto' } as const;
-  const split =
-    'leased when hot: one object lends to isolates; beyond 128 of them the key is split over 32 slices';
+  const split = (slices: number) =>
+    'leased when hot: one object lends to isolates; where more than 128 of them ask it more than 700 times a second, ' +
+    `the key is split over ${slices} slices`;
   const whole = 'leased when hot: one object lends to isolates, to about 500 of them';
 
   test.each<[string, WinnerOptions, string | undefined]>([
@@ -138,10 +139,11 @@ describe('what objects can carry, in a sentence', () => {
       `sliding_log is never leased: one object ${EACH}`,
     ],
     ['a burst of less than 100 ms', { ...hot, burst: 999 }, `too small a burst to lease: one object ${EACH}`],
-    ['a burst of 100 ms', { ...hot, burst: 1_000 }, split],
+    ['a burst of 100 ms', { ...hot, burst: 1_000 }, split(32)],
     ['auto, below 34 a second', { ...hot, quota: 33 }, `too low a limit to lease: one object ${EACH}`],
-    ['auto, from there on', { ...hot, quota: 34 }, split],
-    ['leased, however low', { ...hot, quota: 3, consistency: 'leased' }, split],
+    ['auto, from there on', { ...hot, quota: 34 }, split(2)],
+    ['leased, however low', { ...hot, quota: 3, consistency: 'leased' }, split(2)],
+    ['a slice for every 300 a second', { ...hot, quota: 1_000 }, split(4)],
     ['a window leases, and does not split', { ...hot, algorithm: 'fixed_window' }, whole],
     [
       'regions borrow, and do not split',
@@ -163,7 +165,7 @@ describe('what objects can carry, in a sentence', () => {
   test('a request of more than half the bucket keeps it from leases', () => {
     const { sentences } = bound(hot, { largestCost: 5_001 });
     expect(sentences.at(-1)).toBe(`too dear a request to lease: one object ${EACH}`);
-    expect(bound(hot, { largestCost: 5_000 }).sentences.at(-1)).toBe(split);
+    expect(bound(hot, { largestCost: 5_000 }).sentences.at(-1)).toBe(split(32));
   });
 
   test('an owner of many callers does not split', () => {

@@ -31,17 +31,22 @@ function groupOf(enforced: readonly Winner[] = [counted()], shadow: readonly Win
 }
 
 /** An isolate that has been told that the owner is split. */
-function movedAt(holder = 'isolate', group = groupOf(), opening: readonly MiddleGrant[] = [grant]) {
+function movedAt(
+  holder = 'isolate',
+  group = groupOf(),
+  opening: readonly MiddleGrant[] = [grant],
+  count = 32,
+) {
   const clock = { nowMs: 5_000 };
   const slices = new Slices(holder, () => clock.nowMs);
-  slices.move(group, opening);
+  slices.move(group, { slices: count, opening });
   return { slices, clock, place: () => slices.placed(group) };
 }
 
 describe('names', () => {
   test('a slice is told from its name, and its owner with it', () => {
     for (const name of [OWNER, 'own/', 'x', 'slice/3/own/anne', 'own/\n\u0000/é', 'slice/own']) {
-      const slices = slicesOf(name);
+      const slices = slicesOf(name, 32);
       expect(new Set(slices).size).toBe(32);
       for (const slice of slices) expect(wholeOf(slice)).toBe(name);
     }
@@ -55,9 +60,14 @@ describe('names', () => {
     'slice//own/anne',
     'slice/3',
     'slice/3/',
-    'slice/32/own/anne',
-    'slice/99999999999999999999/own/anne',
-    'slice/-1/own/anne',
+    'slice/3/32',
+    'slice/3/32/',
+    'slice/32/32/own/anne',
+    'slice/7/7/own/anne',
+    'slice/0/33/own/anne',
+    'slice/99999999999999999999/32/own/anne',
+    'slice/0/99999999999999999999/own/anne',
+    'slice/-1/32/own/anne',
     'slice/1.5/own/anne',
     'slice/1e1/own/anne',
     'slice/ 1/own/anne',
@@ -97,7 +107,7 @@ describe('an isolate', () => {
     const group = groupOf();
     const slices = new Slices('isolate', () => 0);
     expect(slices.placed(group)).toBe(group);
-    slices.move(group, [grant]);
+    slices.move(group, { slices: 32, opening: [grant] });
     const { owner, opening, enforced } = slices.placed(group);
     expect(wholeOf(owner.name)).toBe(OWNER);
     expect(opening).toEqual([grant]);
@@ -132,7 +142,7 @@ describe('an isolate', () => {
 
   test('told again while it asks the slice, keeps to what it was told first', () => {
     const { slices, place } = movedAt();
-    slices.move(groupOf(), [{ ...grant, number: 2 }]);
+    slices.move(groupOf(), { slices: 8, opening: [{ ...grant, number: 2 }] });
     expect(place().opening).toEqual([grant]);
   });
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NO_LEASE } from '../../src/engine/lease.ts';
 import type { MiddleGrant } from '../../src/engine/messages.ts';
-import { SPLIT_HOLDERS, slicesOf } from '../../src/engine/slices.ts';
+import { SPLIT_HOLDERS, slicesFor, slicesOf } from '../../src/engine/slices.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import { excessOf, LOST, type Mail, PROMPT, Realm, ROOT } from './realm.ts';
 import { DAY_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
@@ -31,27 +31,37 @@ function askedBy(holders: number, { rule = hot(), name = ROOT, lease = true, cos
 }
 
 describe('an owner', () => {
-  test('splits once it has more holders than it can serve, and lends to isolates no more', () => {
+  test('splits once it is asked more often than it can answer, by more holders than it can serve, and lends to isolates no more', () => {
     const few = askedBy(SPLIT_HOLDERS);
     expect(few.last.split).toBeUndefined();
     expect(few.last.lease).toBeDefined();
     const many = askedBy(SPLIT_HOLDERS + 1);
-    expect(many.last.split).toHaveLength(1);
+    expect(many.last.split?.opening).toHaveLength(1);
     expect(many.last.lease).toBeUndefined();
   });
 
   test('tells everybody who asks from then on, and counts on for whoever has not heard', () => {
     const { again } = askedBy(SPLIT_HOLDERS + 1);
     const { split, outcome } = again();
-    expect(split).toHaveLength(1);
+    expect(split?.opening).toHaveLength(1);
     expect(outcome).toBe('allowed');
+  });
+
+  test('does not split while so many ask it now and then: it can answer them', () => {
+    const rule = hot();
+    const realm = new Realm(rule);
+    for (let holder = 0; holder < 4 * SPLIT_HOLDERS; holder += 1) {
+      const asking = { holder: `isolate ${holder}`, unitsPerSecond: 10, lease: NO_LEASE };
+      expect(realm.askOwner(ROOT, rule.counterId, asking).split).toBeUndefined();
+      realm.pass(5);
+    }
   });
 
   test('does not split while nobody wants to be lent: of a strict rule nobody does', () => {
     expect(askedBy(3 * SPLIT_HOLDERS, { lease: false }).last.split).toBeUndefined();
   });
 
-  test.each(['shared/7', 'region/weur/own/anne', 'slice/3/own/anne'])('%s never splits', (name) => {
+  test.each(['shared/7', 'region/weur/own/anne', 'slice/3/32/own/anne'])('%s never splits', (name) => {
     const { last, realm } = askedBy(3 * SPLIT_HOLDERS, { name });
     expect(last.split).toBeUndefined();
     expect(realm.counterOf(name)!.middles).toBeUndefined();
@@ -59,19 +69,19 @@ describe('an owner', () => {
 
   test('has nothing for a counter that cannot be lent', () => {
     const { last } = askedBy(SPLIT_HOLDERS + 1, { rule: hot({ algorithm: 'fixed_window' }) });
-    expect(last.split ?? []).toEqual([]);
+    expect(last.split?.opening ?? []).toEqual([]);
   });
 });
 
 describe('what slices begin with', () => {
   const splitOf = (options: Partial<WinnerOptions> = {}) => {
     const split = askedBy(SPLIT_HOLDERS + 1, { rule: hot(options) });
-    return { ...split, grant: split.last.split![0]! };
+    const { slices, opening } = split.last.split!;
+    return { ...split, slices, grant: opening[0]! };
   };
 
   test('is an equal part each of most of what is left', () => {
-    const { grant } = splitOf();
-    const slices = slicesOf(ROOT).length;
+    const { grant, slices } = splitOf();
     expect(grant.share).toBe(1 / slices);
     for (const [part, whole] of [
       [grant.lent, QUOTA],
@@ -84,43 +94,43 @@ describe('what slices begin with', () => {
   });
 
   test('is cut out of the owner’s own bucket at once', () => {
-    const { realm, grant } = splitOf({ quota: QUOTA, windowMs: DAY_MS });
-    expect(realm.rootLevel()).toBeLessThanOrEqual(QUOTA - slicesOf(ROOT).length * grant.lent + 1);
-    expect(realm.lent().capacity).toBeGreaterThanOrEqual(slicesOf(ROOT).length * grant.capacity - 1e-6);
+    const { realm, grant, slices } = splitOf({ quota: QUOTA, windowMs: DAY_MS });
+    expect(realm.rootLevel()).toBeLessThanOrEqual(QUOTA - slices * grant.lent + 1);
+    expect(realm.lent().capacity).toBeGreaterThanOrEqual(slices * grant.capacity - 1e-6);
   });
 
   test('does not refill before isolates have spent what they were lent', () => {
     const { grant, realm, again } = splitOf();
     expect(grant.risesInMs).toBeGreaterThan(0);
     realm.pass(grant.risesInMs! / 2);
-    expect(again().split![0]!.risesInMs).toBeCloseTo(grant.risesInMs! / 2, 6);
+    expect(again().split!.opening[0]!.risesInMs).toBeCloseTo(grant.risesInMs! / 2, 6);
   });
 
   test('is told the same for a second, ending when it was to end; those that have not begun are lent again after that', () => {
     const { grant, realm, again } = splitOf();
     realm.pass(400);
-    const later = again().split![0]!;
+    const later = again().split!.opening[0]!;
     expect(later).toMatchObject({ number: grant.number, lent: grant.lent });
     expect(later.lifeMs).toBeCloseTo(grant.lifeMs - 400, 6);
     realm.pass(700);
-    expect(again().split![0]!.number).toBeGreaterThan(grant.number);
+    expect(again().split!.opening[0]!.number).toBeGreaterThan(grant.number);
   });
 
   test('is nothing any more once all have begun', () => {
-    const { realm, grant, again } = splitOf();
-    for (const slice of slicesOf(ROOT))
+    const { realm, grant, slices, again } = splitOf();
+    for (const slice of slicesOf(ROOT, slices))
       realm.askOwner(slice, grant.counterId, { lease: NO_LEASE, opening: [grant] });
     realm.pass(300);
-    expect(again().split).toEqual([]);
+    expect(again().split?.opening).toEqual([]);
   });
 });
 
 describe('a slice', () => {
   const RULE = hot({ windowMs: DAY_MS });
-  const [SLICE] = slicesOf(ROOT);
+  const [SLICE] = slicesOf(ROOT, slicesFor([RULE.rule.limit!]));
   const opened = () => {
     const split = askedBy(SPLIT_HOLDERS + 1, { rule: RULE });
-    const grant = split.last.split![0]!;
+    const grant = split.last.split!.opening[0]!;
     const ask = (opening: readonly MiddleGrant[] | undefined, cost = 1) =>
       split.realm.askOwner(SLICE!, RULE.counterId, { cost, ...(opening && { opening }) });
     return { ...split, grant, ask };
@@ -130,7 +140,8 @@ describe('a slice', () => {
     const { realm, grant, ask } = opened();
     realm.mail = () => LOST;
     let units = 0;
-    for (let asked = 0; asked < 300; asked += 1) if (ask([grant]).outcome === 'allowed') units += 1;
+    for (let asked = 0; asked < 2 * grant.lent; asked += 1)
+      if (ask([grant]).outcome === 'allowed') units += 1;
     expect(units).toBe(Math.floor(grant.lent + 1e-6));
   });
 
@@ -167,13 +178,14 @@ describe('a slice', () => {
 describe('it ends', () => {
   test('when the owner’s counters are at rest: its slices are forgotten, and the next are lent as ever', () => {
     const { realm, again, last } = askedBy(SPLIT_HOLDERS + 1);
-    const grant = last.split![0]!;
-    for (const slice of slicesOf(ROOT).slice(0, 5))
+    const { slices, opening } = last.split!;
+    const grant = opening[0]!;
+    for (const slice of slicesOf(ROOT, slices).slice(0, 5))
       realm.askOwner(slice, grant.counterId, { cost: 5, opening: [grant] });
     realm.pass(SECOND_MS);
     expect(again().split).toBeDefined();
     realm.pass(60 * SECOND_MS);
-    for (const slice of slicesOf(ROOT)) expect(realm.restInMs(slice)).toBe(0);
+    for (const slice of slicesOf(ROOT, slices)) expect(realm.restInMs(slice)).toBe(0);
     expect(realm.restInMs(ROOT)).toBe(0);
     realm.root.sweep(realm.rawMs(ROOT));
     const fresh = realm.askOwner(ROOT, grant.counterId, { lease: NO_LEASE });
@@ -229,9 +241,10 @@ describe('property: isolates that move to slices, or do not', () => {
           note(lentUnits);
           if (realm.askOwner(ROOT, rule.counterId, { cost: spentBefore }).outcome === 'allowed')
             note(spentBefore);
+          const names = slicesOf(ROOT, slicesFor([rule.rule.limit!]));
           let opening: readonly MiddleGrant[] = [];
           for (const { where, carries, requests, thenMs } of script) {
-            const slice = slicesOf(ROOT)[where - 1];
+            const slice = where === 0 ? undefined : names[where % names.length];
             for (let request = 0; request < requests; request += 1) {
               const name = slice ?? ROOT;
               const answer = realm.askOwner(
@@ -240,7 +253,7 @@ describe('property: isolates that move to slices, or do not', () => {
                 slice !== undefined && carries ? { opening } : {},
               );
               if (answer.outcome === 'allowed') note(1);
-              opening = answer.split ?? opening;
+              opening = answer.split?.opening ?? opening;
             }
             realm.pass(thenMs);
           }
@@ -250,4 +263,12 @@ describe('property: isolates that move to slices, or do not', () => {
       { numRuns: 60 },
     );
   }, 60_000);
+});
+
+test('a limit is split into no more slices than it has units for, and into at most 32', () => {
+  const slices = (quota: number, windowMs = SECOND_MS) => slicesFor([hot({ quota, windowMs }).rule.limit!]);
+  expect([slices(10), slices(1_000), slices(3_000), slices(10_000), slices(1_000_000)]).toEqual([
+    2, 4, 10, 32, 32,
+  ]);
+  expect(slices(600_000, 60 * SECOND_MS)).toBe(32);
 });

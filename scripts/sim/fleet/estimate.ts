@@ -38,7 +38,7 @@ export interface Effort {
 }
 
 /** Of the whole fleet, in a second. */
-export interface Estimate extends KeyFigures {
+export interface Estimate extends Omit<KeyFigures, 'callsOfOne'> {
   /** Of what was denied, to callers well within their limits. */
   readonly deniedWithin: number;
   /** In milliseconds, of the requests that are admitted. */
@@ -152,7 +152,9 @@ function summedUp(parts: readonly Part[], demand: Demand): Estimate {
     (total, { weight, requestsPerSecond: calls }) => total + weight * objectSecondsOf({ calls, rows: 0 }),
     0,
   );
-  const hottest = all.reduce((most, each) => (each.figures.calls > most.figures.calls ? each : most));
+  const hottest = all.reduce((most, each) =>
+    each.figures.callsOfOne > most.figures.callsOfOne ? each : most,
+  );
   return {
     requests: sum('requests'),
     denied: sum('denied'),
@@ -163,7 +165,7 @@ function summedUp(parts: readonly Part[], demand: Demand): Estimate {
     deniedCold: sum('deniedCold', within),
     deniedWithin: sum('denied', within),
     ...quantilesOf(waits),
-    hottest: { rank: hottest.rank, calls: hottest.figures.calls, requests: hottest.requestsPerSecond },
+    hottest: { rank: hottest.rank, calls: hottest.figures.callsOfOne, requests: hottest.requestsPerSecond },
     naive: { calls: demand.requestsPerSecond, objectSeconds: naiveSeconds, hottest: rateOf(demand, 1) },
     thinned: thinnedOf(parts, demand),
     violations: parts.flatMap(({ violation }) => violation ?? []),

@@ -9,6 +9,7 @@
 import { capacity } from '../../../src/core/decision.ts';
 import { MESSAGE_FORMAT, type OwnerCall } from '../../../src/engine/messages.ts';
 import { LONE_REQUEST_SECONDS } from '../../../src/engine/price.ts';
+import { wholeOf } from '../../../src/engine/slices.ts';
 import type { Winner } from '../../../src/policy/counter.ts';
 import type { OwnerHost } from '../owner-host.ts';
 import type { Plant } from '../plant.ts';
@@ -29,8 +30,10 @@ export interface KeyFigures {
   readonly requests: number;
   readonly denied: number;
   readonly calls: number;
+  /** Of those, to the one object of its own that takes most; one that is not split has one. */
+  readonly callsOfOne: number;
   readonly rows: number;
-  /** For how much of the second its object is billed. */
+  /** For how much of the second its objects are billed. */
   readonly objectSeconds: number;
   /** Bytes of JSON in storage at the end; not a second's. */
   readonly bytesAtRest: number;
@@ -88,15 +91,20 @@ export function objectSecondsOf({ calls, rows }: Pick<KeyFigures, 'calls' | 'row
   return Math.min(1, calls * kept);
 }
 
+interface ObjectTally {
+  calls: number;
+  writesBefore: number;
+  rows: number;
+}
+
 interface Tally {
   readonly key: Key;
   readonly waitsMs: number[];
   deniedCold: number;
   requests: number;
   denied: number;
-  calls: number;
-  writesBefore: number;
-  rows: number;
+  /** By the object. */
+  readonly objects: Map<string, ObjectTally>;
   bytesAtRest: number;
   lastHeardMs: number;
 }
@@ -152,9 +160,9 @@ class KeysRun {
           ...planted,
           aroundOwner: (host) => {
             const handle = planted.aroundOwner?.(host) ?? ((call) => host.handle(call));
-            const tally = this.#tallies.get(host.name)!;
+            const object = objectOf(this.#tallies.get(keyNameOf(host.name))!, host.name);
             return (call) => {
-              if (this.#isMeasuring) tally.calls += 1;
+              if (this.#isMeasuring) object.calls += 1;
               return handle(call);
             };
           },
@@ -165,14 +173,21 @@ class KeysRun {
 
   measured(): readonly MeasuredKey[] {
     const seconds = this.#options.measuredMs / 1_000;
-    return [...this.#tallies.values()].map(({ requests, denied, calls, rows, waitsMs, ...whole }) => {
-      const perSecond = { calls: calls / seconds, rows: rows / seconds };
+    return [...this.#tallies.values()].map(({ requests, denied, objects, waitsMs, ...whole }) => {
+      const each = [...objects.values()].map(({ calls, rows }) => ({
+        calls: calls / seconds,
+        rows: rows / seconds,
+      }));
+      const sum = (of: (object: Pick<KeyFigures, 'calls' | 'rows'>) => number) =>
+        each.reduce((total, object) => total + of(object), 0);
       const { bytesAtRest, deniedCold } = whole;
       const figures = {
         requests: requests / seconds,
         denied: denied / seconds,
-        ...perSecond,
-        objectSeconds: objectSecondsOf(perSecond),
+        calls: sum(({ calls }) => calls),
+        callsOfOne: Math.max(0, ...each.map(({ calls }) => calls)),
+        rows: sum(({ rows }) => rows),
+        objectSeconds: sum(objectSecondsOf),
         bytesAtRest,
         deniedCold,
       };
@@ -223,16 +238,20 @@ class KeysRun {
 
   #begin({ world }: Stage): void {
     this.#isMeasuring = true;
-    for (const [name, tally] of this.#tallies) tally.writesBefore = world.owner(name).host.writes;
+    for (const [name, { host }] of world.owners) this.#objectOf(name).writesBefore = host.writes;
   }
 
   #end({ world }: Stage): void {
     this.#isMeasuring = false;
-    for (const [name, tally] of this.#tallies) {
-      const { host } = world.owner(name);
-      tally.rows = host.writes - tally.writesBefore;
-      tally.bytesAtRest = bytesIn(host);
+    for (const [name, { host }] of world.owners) {
+      const object = this.#objectOf(name);
+      object.rows = host.writes - object.writesBefore;
+      this.#tallies.get(keyNameOf(name))!.bytesAtRest += bytesIn(host);
     }
+  }
+
+  #objectOf(name: string): ObjectTally {
+    return objectOf(this.#tallies.get(keyNameOf(name))!, name);
   }
 }
 
@@ -243,12 +262,21 @@ function blankTally(key: Key): Tally {
     deniedCold: 0,
     requests: 0,
     denied: 0,
-    calls: 0,
-    writesBefore: 0,
-    rows: 0,
+    objects: new Map(),
     bytesAtRest: 0,
     lastHeardMs: 0,
   };
+}
+
+/** The key whose object this is: its owner, or a slice of that. */
+function keyNameOf(object: string): string {
+  return wholeOf(object) ?? object;
+}
+
+function objectOf({ objects }: Tally, name: string): ObjectTally {
+  const known = objects.get(name) ?? { calls: 0, writesBefore: 0, rows: 0 };
+  objects.set(name, known);
+  return known;
 }
 
 /** The limits of which more than this part is asked for. */

@@ -91,6 +91,7 @@ function loneKey(
     requests: rate,
     denied: 0,
     calls,
+    callsOfOne: calls,
     rows,
     objectSeconds: objectSecondsOf({ calls, rows }),
     deniedCold: 0,
