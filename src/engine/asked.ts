@@ -29,7 +29,8 @@ export interface Remembered {
 
 /** One owner's part in a request; `result` is there once it has answered, or been decided without. */
 export interface Asked {
-  readonly group: Group;
+  /** As it was asked for last: an owner that has been split sends requests on. */
+  group: Group;
   result: GroupResult | undefined;
   /** Absent where nobody had to be asked. */
   readonly done?: Promise<GroupResult>;
@@ -75,13 +76,23 @@ export interface Pending extends Asked {
   readonly done: Promise<GroupResult>;
 }
 
-export function startAsking(group: Group, answer: Promise<GroupResult>): Pending {
-  const done = answer.then((result) => {
-    pending.result = result;
+export interface Asker {
+  readonly ask: (group: Group) => Promise<GroupResult>;
+  /** The group as it is to be asked for again, where that result is not the last word. */
+  readonly sentOn: (group: Group, result: GroupResult) => Group | undefined;
+}
+
+export function startAsking(group: Group, { ask, sentOn }: Asker): Pending {
+  const asked: Asked = { group, result: undefined };
+  const finish = async () => {
+    const first = await ask(group);
+    const next = sentOn(group, first);
+    if (next !== undefined) asked.group = next;
+    const result = next === undefined ? first : await ask(next);
+    asked.result = result;
     return result;
-  });
-  const pending: Pending = { group, done, result: undefined };
-  return pending;
+  };
+  return Object.assign(asked, { done: finish() });
 }
 
 /** Settles when every owner has answered or run out of time, or as soon as one denies. */

@@ -10,7 +10,15 @@ import { BucketTable } from '../core/bucket-table.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
 import type { Winner } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
-import { type Ask, type Asked, denialOrAll, isDenial, type Remembered, startAsking } from './asked.ts';
+import {
+  type Ask,
+  type Asked,
+  type Asker,
+  denialOrAll,
+  isDenial,
+  type Remembered,
+  startAsking,
+} from './asked.ts';
 import { Errands } from './errands.ts';
 import { type Group, groupByOwner, phasesOf } from './groups.ts';
 import { LocalRules } from './local-rules.ts';
@@ -199,8 +207,12 @@ export class Gate {
 
   async #askInPhases(groups: readonly Group[], ask: Ask, background: Background): Promise<readonly Asked[]> {
     const asked: Asked[] = [];
+    const asker: Asker = {
+      ask: (group) => this.#owners.ask(group, ask, background),
+      sentOn: (group, result) => this.#owners.sentOn(group, result),
+    };
     for (const phase of phasesOf(groups, (winner) => this.#owners.isEmpty(winner, ask.cost))) {
-      const now = phase.map((group) => startAsking(group, this.#owners.ask(group, ask, background)));
+      const now = phase.map((group) => startAsking(group, asker));
       asked.push(...now);
       // A client that goes away must not stop what its request has begun: a charge would be left without anybody to take it back.
       for (const { done } of now) background(done);

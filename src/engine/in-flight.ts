@@ -15,6 +15,11 @@ export class InFlight {
     return this.#count;
   }
 
+  /** Whether the latest of them has been on its way for longer than that. */
+  isOlderThan(ms: number, nowMs: number): boolean {
+    return this.count(nowMs) > 0 && nowMs - this.#lastBeganMs > ms;
+  }
+
   began(nowMs: number): void {
     this.#count = this.count(nowMs) + 1;
     this.#lastBeganMs = nowMs;

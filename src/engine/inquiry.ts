@@ -30,12 +30,22 @@ export interface Reply {
 
 export type InquiryResult =
   | { readonly kind: 'answered'; readonly reply: OwnerReply }
-  /** `late` settles when the question's fate is known; absent when it was never sent. */
-  | { readonly kind: 'unanswered'; readonly late?: Promise<Reply> };
+  /** `late` settles when the question's fate is known; absent when it was never sent. `probed` is what the probe that went in its place was told. */
+  | {
+      readonly kind: 'unanswered';
+      readonly late?: Promise<Reply>;
+      readonly probed?: Promise<OwnerReply | undefined>;
+    };
 
 export interface Message {
   readonly version: Version;
   readonly question?: Question;
+}
+
+/** A message that a request waits for. */
+export interface Request extends Message {
+  /** What a probe asks in its place, if one goes: it charges nothing. */
+  readonly probe: Question;
 }
 
 export interface Patience {
@@ -76,13 +86,22 @@ export class Inquiries {
   /** Asks and waits, unless a breaker says that it is not worth it. A probe is made in the background. */
   async ask(
     to: Recipient,
-    message: Message,
+    { probe, ...message }: Request,
     patience: Patience,
     background: Background,
   ): Promise<InquiryResult> {
     const advice = this.#advise(to.link);
-    if (advice === 'probe') background(this.#within(to, { version: message.version }, PROBE_PATIENCE));
-    return advice === 'ask' ? this.#within(to, message, patience) : UNANSWERED;
+    if (advice === 'ask') return this.#within(to, message, patience);
+    if (advice === 'avoid') return UNANSWERED;
+    const probed = this.#probe(to, { version: message.version, question: probe });
+    background(probed);
+    return { kind: 'unanswered', probed };
+  }
+
+  async #probe(to: Recipient, message: Message): Promise<OwnerReply | undefined> {
+    const result = await this.#within(to, message, PROBE_PATIENCE);
+    if (result.kind === 'answered') return result.reply;
+    return (await result.late)?.reply;
   }
 
   /** Delivers what no request waits for: the message, and what rides along (debts, voids, corrections, slots). */
@@ -107,7 +126,8 @@ export class Inquiries {
     link.inFlight.ended();
     if (first?.reply === undefined) {
       if (first !== undefined || isFair) this.#failed(to, { overloaded: first?.overloaded ?? false });
-      if (message.question) link.voids.add(message.question.id, undefined, this.#nowMs());
+      if (message.question && message.question.cost > 0)
+        link.voids.add(message.question.id, undefined, this.#nowMs());
       return { kind: 'unanswered', late: sent };
     }
     link.answeredInTime();

@@ -71,6 +71,15 @@ export class OwnerLink {
     return this.#usualMs !== undefined && this.#silentSinceMs === undefined;
   }
 
+  /**
+   * Whether there is room for one more question beside those on their way, at most `placesMax` of them. An owner that has never answered,
+   * and is slow to, may have a long queue: one question waits in it, and the others for its answer.
+   */
+  hasPlace(inFlight: InFlight, placesMax: number, nowMs: number): boolean {
+    const isLate = this.#usualMs === undefined && inFlight.isOlderThan(USUAL_TIMES * this.usualMs, nowMs);
+    return inFlight.count(nowMs) < (isLate ? 1 : placesMax);
+  }
+
   /** How long the owner usually takes to answer; a guess before its first answer. */
   get usualMs(): number {
     return this.#usualMs ?? GUESSED_USUAL_MS;

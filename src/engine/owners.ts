@@ -44,6 +44,12 @@ const RENEW_AHEAD = 1.5;
 /** How often a request without a place looks again: a few times within the shortest sensible deadline. */
 const LOOK_AGAIN_MS = 5;
 
+/**
+ * An owner that has been split is busy, and has next to nothing left that somebody might be refused for want of: what it charged is taken back
+ * after that, or twice that, so that thousands of isolates do not all do so at once.
+ */
+const GIVE_BACK_CALMLY_MS = 5_000;
+
 /** A deadline is at least three times an owner's usual time (up to a second), so half of it is still more than that. */
 const FAIR_PART = 0.5;
 
@@ -115,7 +121,7 @@ export class Owners {
     const inFlight = this.#inFlightOf(group);
     const isLeasing = this.leases.isWanted(group, ask);
     const placesMax = isLeasing ? LEASING_IN_FLIGHT_MAX : IN_FLIGHT_MAX;
-    while (inFlight.count(this.#nowMs()) >= placesMax) {
+    while (!link.hasPlace(inFlight, placesMax, this.#nowMs())) {
       const leftMs = untilMs - this.#nowMs();
       if (leftMs <= 0) return this.#outOfTime(group, link, isLeasing);
       await this.#ports.timer(Math.min(LOOK_AGAIN_MS, leftMs)).done;
@@ -134,11 +140,20 @@ export class Owners {
       ? (this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: deadlineMs }) ??
         this.#noLease(group))
       : undefined;
-    const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
+    const message = {
+      version: ask.version,
+      question: this.#questionOf(group, ask, lease),
+      probe: this.#probeOf(group, ask),
+    };
     const patience = { waitMs, isFair: waitMs >= deadlineMs * FAIR_PART };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     for (const each of counted) each.ended();
     return this.#learnFrom(result, { group, ask, sentMs, background });
+  }
+
+  /** The group as it is to be asked for after all, where that result is not the last word (`engine/slices`). */
+  sentOn(group: Group, result: GroupResult): Group | undefined {
+    return this.#slices.sentOn(group, result);
   }
 
   /** Asks for more of a lease in the background, when it is time to. */
@@ -159,7 +174,11 @@ export class Owners {
     const waitMs = link.deadlineMs(ask.deadlineMs);
     const lease =
       this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: waitMs }) ?? NO_LEASE;
-    const message = { version: ask.version, question: this.#questionOf(group, renewal, lease) };
+    const message = {
+      version: ask.version,
+      question: this.#questionOf(group, renewal, lease),
+      probe: this.#probeOf(group, ask),
+    };
     const patience = { waitMs, isFair: true };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     inFlight.ended();
@@ -191,12 +210,16 @@ export class Owners {
     await this.#inquiries.deliver({ owner, link: this.link(owner) }, { version });
   }
 
-  /** Takes back what a question charged, once the owner has said that it did; `chargedBy` is the incarnation that said so. */
-  async giveBack(group: Group, ask: Ask, chargedBy: string): Promise<void> {
+  /** Takes back what a question charged, once the owner has answered that it did. */
+  async giveBack(group: Group, ask: Ask, { answer, incarnation }: LateAnswer): Promise<void> {
     const link = this.link(group.owner);
     for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
     this.#ports.count('give_back');
-    link.voids.add(ask.id, chargedBy, this.#nowMs());
+    link.voids.add(ask.id, incarnation, this.#nowMs());
+    if (answer.split !== undefined) {
+      await this.#ports.timer(GIVE_BACK_CALMLY_MS * (1 + this.#ports.random())).done;
+      if (!link.voids.has(ask.id)) return;
+    }
     await this.#inquiries.deliver({ owner: group.owner, link }, { version: ask.version });
   }
 
@@ -229,7 +252,9 @@ export class Owners {
 
   #learnFrom(result: InquiryResult, learning: Learning): GroupResult {
     if (result.kind === 'answered') return this.#learned(result.reply, learning);
-    const { late } = result;
+    const { late, probed } = result;
+    if (probed !== undefined)
+      learning.background(probed.then((reply) => this.#learnedOnTheWay(reply, learning)));
     if (late === undefined) return { kind: 'unanswered' };
     return { kind: 'unanswered', late: late.then(({ reply }) => this.#learnedLate(reply, learning)) };
   }
@@ -246,6 +271,8 @@ export class Owners {
       const spent = answer.outcome === 'denied' ? this.spendLease(group, ask) : undefined;
       return spent ?? { kind: 'answered', answer, incarnation };
     }
+    // What an owner that has been split has not, its slices may have.
+    if (answer.split !== undefined) return { kind: 'answered', answer, incarnation };
     const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
     for (const report of answer.counters) if (enforced.has(report.id)) this.#remember(report, ask.cost);
     return { kind: 'answered', answer, incarnation };
@@ -285,6 +312,18 @@ export class Owners {
     const retryAfterMs = decision.outcome === 'denied' ? decision.retryAfterMs : fitsAgainInMs;
     if (decision.outcome === 'impossible' || retryAfterMs === 0) return;
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
+  }
+
+  /** What a probe is told, however late: somebody asks again, and by then where and what is known. */
+  #learnedOnTheWay(reply: OwnerReply | undefined, { group }: Learning): void {
+    if (reply?.answer === undefined) return;
+    this.#learnLevels(reply.answer, reply.incarnation);
+    if (reply.answer.split !== undefined) this.#slices.move(group, reply.answer.split);
+  }
+
+  /** A probe of an owner that is too busy to be asked may learn that it has been split. */
+  #probeOf(group: Group, ask: Ask): Question {
+    return this.#questionOf(group, { ...ask, id: `${ask.id}:probe`, cost: 0 }, undefined);
   }
 
   #noLease(group: Group): LeaseReport {

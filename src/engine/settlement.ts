@@ -157,6 +157,6 @@ export class Settlement {
       return;
     }
     const reply = result.kind === 'answered' ? result : await result.late;
-    if (reply?.answer.outcome === 'allowed') await this.#owners.giveBack(group, ask, reply.incarnation);
+    if (reply?.answer.outcome === 'allowed') await this.#owners.giveBack(group, ask, reply);
   }
 }

@@ -10,6 +10,7 @@
  */
 import type { Limit } from '../core/decision.ts';
 import { isSharedName } from '../policy/counter.ts';
+import type { GroupResult } from './asked.ts';
 import { BoundedMap } from './bounded-map.ts';
 import type { Group } from './groups.ts';
 import type { Split } from './messages.ts';
@@ -94,6 +95,16 @@ export class Slices {
     return { ...group, owner, ...(nowMs < moved.openUntilMs && { opening }) };
   }
 
+  /**
+   * The group as it is to be asked for after all, where its owner has been split meanwhile and did not admit: it has lent what there is to its
+   * slices, and they have the last word.
+   */
+  sentOn(group: Group, result: GroupResult): Group | undefined {
+    if (!isOpen(result)) return undefined;
+    const placed = this.placed(group);
+    return placed === group ? undefined : placed;
+  }
+
   /** The group's owner has been split: from now on its slice is asked. */
   move(group: Group, split: Split): void {
     const { slices, opening } = split;
@@ -103,6 +114,13 @@ export class Slices {
     const openUntilMs = opening?.length > 0 ? askedMs + OPENING_MS : askedMs;
     this.#moved.set(group.owner.name, { split, openUntilMs, askedMs });
   }
+}
+
+/** Whether the request was neither admitted nor left with the owner, which might still charge it. */
+function isOpen(result: GroupResult): boolean {
+  if (result.kind === 'answered')
+    return result.answer.split !== undefined && result.answer.outcome === 'denied';
+  return result.kind === 'dry' || (result.kind === 'unanswered' && result.late === undefined);
 }
 
 /** Whether all that is enforced can be lent to a slice and on. A strict rule has one object, whatever that can carry. */

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { GroupResult } from '../../src/engine/asked.ts';
 import type { Group } from '../../src/engine/groups.ts';
-import type { MiddleGrant } from '../../src/engine/messages.ts';
+import type { MiddleGrant, Split } from '../../src/engine/messages.ts';
 import { isSplittable, Slices, slicesOf, wholeOf } from '../../src/engine/slices.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import { MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
@@ -144,6 +145,34 @@ describe('an isolate', () => {
     const { slices, place } = movedAt();
     slices.move(groupOf(), { slices: 8, opening: [{ ...grant, number: 2 }] });
     expect(place().opening).toEqual([grant]);
+  });
+
+  test('sends on what the owner did not admit and cannot charge any more, and nothing else', () => {
+    const told = (outcome: 'allowed' | 'denied', split?: Split): GroupResult => {
+      const answer = { outcome, counters: [], ...(split && { split }) };
+      return { kind: 'answered', answer, incarnation: 'a' };
+    };
+    const split = { slices: 32, opening: [] };
+    const group = groupOf();
+    const { slices } = movedAt('isolate', group);
+    const placed = slices.placed(group);
+    const sent: readonly GroupResult[] = [
+      told('denied', split),
+      { kind: 'dry', retryAfterMs: 1 },
+      { kind: 'unanswered' },
+    ];
+    for (const result of sent) expect(slices.sentOn(group, result)).toEqual(placed);
+    const settled: readonly GroupResult[] = [
+      told('denied'),
+      told('allowed', split),
+      { kind: 'leased', takenMs: 1 },
+      { kind: 'remembered', denials: [] },
+      { kind: 'unanswered', late: Promise.resolve(undefined) },
+    ];
+    for (const result of settled) expect(slices.sentOn(group, result)).toBeUndefined();
+    // Slices have the last word, and so has an owner that nobody knows to be split.
+    for (const result of sent) expect(slices.sentOn(placed, result)).toBeUndefined();
+    for (const result of sent) expect(new Slices('x', () => 0).sentOn(group, result)).toBeUndefined();
   });
 
   test('asks other owners as ever', () => {
