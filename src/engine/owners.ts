@@ -314,11 +314,10 @@ export class Owners {
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
   }
 
-  /** What a probe is told, however late: somebody asks again, and by then where and what is known. */
+  /** A probe's answer may be old, and levels in it with it; that an owner has been split stays true. */
   #learnedOnTheWay(reply: OwnerReply | undefined, { group }: Learning): void {
-    if (reply?.answer === undefined) return;
-    this.#learnLevels(reply.answer, reply.incarnation);
-    if (reply.answer.split !== undefined) this.#slices.move(group, reply.answer.split);
+    const split = reply?.answer?.split;
+    if (split !== undefined) this.#slices.move(group, split);
   }
 
   /** A probe of an owner that is too busy to be asked may learn that it has been split. */
