@@ -42,12 +42,6 @@ export interface Message {
   readonly question?: Question;
 }
 
-/** A message that a request waits for. */
-export interface Request extends Message {
-  /** What a probe asks in its place, if one goes: it charges nothing. */
-  readonly probe: Question;
-}
-
 export interface Patience {
   readonly waitMs: number;
   /** Whether running out of it says something about the owner, and not only about what was left of the deadline. */
@@ -86,16 +80,21 @@ export class Inquiries {
   /** Asks and waits, unless a breaker says that it is not worth it. A probe is made in the background. */
   async ask(
     to: Recipient,
-    { probe, ...message }: Request,
+    message: Message & { readonly question: Question },
     patience: Patience,
     background: Background,
   ): Promise<InquiryResult> {
     const advice = this.#advise(to.link);
-    if (advice === 'ask') return this.#within(to, message, patience);
     if (advice === 'avoid') return UNANSWERED;
-    const probed = this.#probe(to, { version: message.version, question: probe });
-    background(probed);
-    return { kind: 'unanswered', probed };
+    const { version, question } = message;
+    if (advice === 'probe') {
+      const probed = this.#probe(to, { version, question: probeOf(question) });
+      background(probed);
+      return { kind: 'unanswered', probed };
+    }
+    const result = await this.#within(to, message, patience);
+    if (result.kind === 'unanswered') to.link.voids.add(question.id, undefined, this.#nowMs());
+    return result;
   }
 
   async #probe(to: Recipient, message: Message): Promise<OwnerReply | undefined> {
@@ -126,8 +125,6 @@ export class Inquiries {
     link.inFlight.ended();
     if (first?.reply === undefined) {
       if (first !== undefined || isFair) this.#failed(to, { overloaded: first?.overloaded ?? false });
-      if (message.question && message.question.cost > 0)
-        link.voids.add(message.question.id, undefined, this.#nowMs());
       return { kind: 'unanswered', late: sent };
     }
     link.answeredInTime();
@@ -213,6 +210,11 @@ export class Inquiries {
     this.#debtsMade += 1;
     return `${this.#holder}:debt:${this.#debtsMade}`;
   }
+}
+
+/** What a probe asks in a question's place: it charges nothing and asks for no lease, but whoever is too busy to be asked may have been split. */
+function probeOf({ lease: _, ...question }: Question): Question {
+  return { ...question, id: `${question.id}:probe`, cost: 0 };
 }
 
 export interface Recipient {

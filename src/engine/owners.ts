@@ -140,11 +140,7 @@ export class Owners {
       ? (this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: deadlineMs }) ??
         this.#noLease(group))
       : undefined;
-    const message = {
-      version: ask.version,
-      question: this.#questionOf(group, ask, lease),
-      probe: this.#probeOf(group, ask),
-    };
+    const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
     const patience = { waitMs, isFair: waitMs >= deadlineMs * FAIR_PART };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     for (const each of counted) each.ended();
@@ -174,11 +170,7 @@ export class Owners {
     const waitMs = link.deadlineMs(ask.deadlineMs);
     const lease =
       this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: waitMs }) ?? NO_LEASE;
-    const message = {
-      version: ask.version,
-      question: this.#questionOf(group, renewal, lease),
-      probe: this.#probeOf(group, ask),
-    };
+    const message = { version: ask.version, question: this.#questionOf(group, renewal, lease) };
     const patience = { waitMs, isFair: true };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     inFlight.ended();
@@ -318,11 +310,6 @@ export class Owners {
   #learnedOnTheWay(reply: OwnerReply | undefined, { group }: Learning): void {
     const split = reply?.answer?.split;
     if (split !== undefined) this.#slices.move(group, split);
-  }
-
-  /** A probe of an owner that is too busy to be asked may learn that it has been split. */
-  #probeOf(group: Group, ask: Ask): Question {
-    return this.#questionOf(group, { ...ask, id: `${ask.id}:probe`, cost: 0 }, undefined);
   }
 
   #noLease(group: Group): LeaseReport {

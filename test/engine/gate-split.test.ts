@@ -56,6 +56,21 @@ test('an owner too busy to be asked is probed with the question, so that whoever
   expect(callsOf(newcomer).at(-1)!.owner).not.toBe('own/hot');
 });
 
+test('a probe that is not answered leaves nothing to be taken back; a question does', async () => {
+  const world = new World({ network: () => answers({ thereMs: 5_000 }) });
+  const isolate = world.isolate();
+  for (let sent = 0; sent < 3; sent += 1) await isolate.ask([winner({ quota: 100 })]);
+  await world.time.advance(601);
+  await isolate.ask([winner({ quota: 100 })]);
+  await world.time.advance(1_001);
+  world.network = healthy;
+  await world.time.advance(601);
+  await isolate.ask([winner({ quota: 100 })]);
+  const ids = world.calls.map(({ call }) => call.question!.id);
+  expect(ids.map((id) => id.endsWith(':probe'))).toEqual([false, false, false, true, true]);
+  expect(world.calls.at(-1)!.call.giveBacks).toEqual(ids.slice(0, 3));
+});
+
 test('an owner that is slow with its first answer has one question in its queue; a moment before there may be more', async () => {
   const slow = { thereMs: 300, backMs: 1 };
   const world = new World({ network: () => answers(slow) });
