@@ -263,11 +263,12 @@ export class Owners {
       const spent = answer.outcome === 'denied' ? this.spendLease(group, ask) : undefined;
       return spent ?? { kind: 'answered', answer, incarnation };
     }
+    const result: GroupResult = { kind: 'answered', answer, incarnation };
     // What an owner that has been split has not, its slices may have.
-    if (answer.split !== undefined) return { kind: 'answered', answer, incarnation };
+    if (this.#slices.placed(group) !== group) return result;
     const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
     for (const report of answer.counters) if (enforced.has(report.id)) this.#remember(report, ask.cost);
-    return { kind: 'answered', answer, incarnation };
+    return result;
   }
 
   /** Nobody knows how old a late answer is, so a denial in it may be over by now: only levels and leases are worth keeping. */

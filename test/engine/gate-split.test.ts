@@ -56,6 +56,17 @@ test('an owner too busy to be asked is probed with the question, so that whoever
   expect(callsOf(newcomer).at(-1)!.owner).not.toBe('own/hot');
 });
 
+test('a denial beside a strict rule, which has no slices, is the last word and is remembered', async () => {
+  const { world } = await splitWorld();
+  const strict = winner({ quota: 1, owner: 'own/hot', consistency: 'strict', policy: 'strict' });
+  const newcomer = world.isolate();
+  expect(await newcomer.ask([rule, strict])).toMatchObject({ outcome: 'allowed' });
+  expect(await newcomer.ask([rule, strict])).toMatchObject({ outcome: 'denied' });
+  const { length } = world.callsTo('own/hot');
+  expect(await newcomer.ask([rule, strict])).toMatchObject({ outcome: 'denied', source: 'deny_memory' });
+  expect(world.callsTo('own/hot')).toHaveLength(length);
+});
+
 test('a probe that is not answered leaves nothing to be taken back; a question does', async () => {
   const world = new World({ network: () => answers({ thereMs: 5_000 }) });
   const isolate = world.isolate();
