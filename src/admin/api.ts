@@ -4,7 +4,8 @@
  * It is never counted against a caller's limits, answers nothing to a browser of another origin, and without a configured token it is
  * not there at all.
  */
-import { type Context, Hono } from 'hono';
+import type { Context } from 'hono';
+import { Hono } from 'hono/tiny';
 import { regionOf } from '../policy/region.ts';
 import { logEvent } from '../telemetry/log.ts';
 import type { Endpoint } from './call.ts';

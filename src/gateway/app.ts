@@ -1,7 +1,7 @@
 /**
  * The gateway: reserved paths, then the limits, then the origin.
  */
-import { Hono } from 'hono';
+import { Hono } from 'hono/tiny';
 import { servedRegion } from '../policy/place.ts';
 import { regionOf } from '../policy/region.ts';
 import { logEvent } from '../telemetry/log.ts';
@@ -41,10 +41,12 @@ export interface Gateway {
  * logged as a fault, apart from outages.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const app = createApp(options);
+  const reserved = reservedPaths(options);
+  const limited = limitedPaths(options);
   return {
     async fetch(request, bindings, context) {
       try {
+        const app = isReserved(request.url) ? reserved : limited;
         return await app.fetch(request, bindings, context);
       } catch (error) {
         logEvent({
@@ -59,12 +61,15 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
 }
 
-function createApp({ services, admin, ...options }: GatewayOptions): Hono<GatewayEnv> {
-  const app = new Hono<GatewayEnv>();
-  const rules = (bindings: GatewayBindings) => options.rules(bindings);
-  app.onError((error) => {
+/** What a fault of ours comes to is decided in one place. */
+function newApp(): Hono<GatewayEnv> {
+  return new Hono<GatewayEnv>().onError((error) => {
     throw error;
   });
+}
+
+function reservedPaths({ services, admin, rules }: GatewayOptions): Hono<GatewayEnv> {
+  const app = newApp();
   // Whatever is asked here, the isolate hears of news and hands on its counts, as it does beside a caller's request.
   app.use('/_limiter/*', async (context, next) => {
     await next();
@@ -72,21 +77,23 @@ function createApp({ services, admin, ...options }: GatewayOptions): Hono<Gatewa
   });
   app.get('/_limiter/health', (context) => health(context.req.raw, () => rules(context.env)));
   if (admin !== undefined) app.route('/_limiter', admin);
-  app.all('/_limiter/*', () => notFound());
+  return app.notFound(() => notFound());
+}
+
+/** An app of its own, since a router takes the longer for each request the more routes it has. */
+function limitedPaths({ services, rules, ...options }: GatewayOptions): Hono<GatewayEnv> {
   const limit = rateLimit<GatewayEnv>({
     ...options,
     rules: (context) => rules(context.env),
     ...(services && { services: (context) => services(context.env) }),
   });
   // Mounted by hand: one handler for a path is called directly, two are composed anew for each request.
-  app.all('*', async (context) => {
-    if (isReserved(context.req.url)) return notFound();
+  return newApp().all('*', async (context) => {
     const refusal = await limit(context, async () => {
       context.res = await forward(context.req.raw, context.env);
     });
     return refusal ?? context.res;
   });
-  return app;
 }
 
 /**
