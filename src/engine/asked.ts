@@ -5,7 +5,7 @@
 
 import type { Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
-import type { Group } from './groups.ts';
+import { type Group, isSliceable } from './groups.ts';
 import type { LeaseReport } from './lease.ts';
 import type { Answer, OwnerReply, Question } from './messages.ts';
 
@@ -51,13 +51,14 @@ export type GroupResult =
 
 /** The question about a group's counters; `unitsPerSecond` is how fast each is asked for here. */
 export function questionOf(
-  { enforced, shadow, opening }: Group,
+  group: Group,
   { id, cost, isEstimate }: Pick<Ask, 'id' | 'cost' | 'isEstimate'>,
   {
     lease,
     unitsPerSecond,
   }: { lease: LeaseReport | undefined; unitsPerSecond: (counterId: string) => number },
 ): Question {
+  const { owner, enforced, shadow, opening } = group;
   const asked = (winners: readonly Winner[], isShadow: boolean) =>
     winners.map(({ counterId, rule }) => ({
       id: counterId,
@@ -67,7 +68,13 @@ export function questionOf(
       ...(rule.regional && { startCredit: rule.regional.startCredit }),
     }));
   const counters = [...asked(enforced, false), ...asked(shadow, true)];
-  const riders = { ...(isEstimate && { isEstimate }), ...(lease && { lease }), ...(opening && { opening }) };
+  const isMovable = !owner.shared && isSliceable(group);
+  const riders = {
+    ...(isEstimate && { isEstimate }),
+    ...(isMovable && { isMovable }),
+    ...(lease && { lease }),
+    ...(opening && { opening }),
+  };
   return { id, cost, counters, ...riders };
 }
 
@@ -80,15 +87,21 @@ export interface Asker {
   readonly ask: (group: Group) => Promise<GroupResult>;
   /** The group as it is to be asked for again, where that result is not the last word. */
   readonly sentOn: (group: Group, result: GroupResult) => Group | undefined;
+  /** The group as it is to be asked for instead, where its owner is late and that is known (`engine/detour`). */
+  readonly around: (group: Group, first: Promise<unknown>) => Promise<Group | undefined> | undefined;
+  /** The request is decided without this. */
+  readonly leave: (group: Group, first: Promise<GroupResult>) => void;
 }
 
-export function startAsking(group: Group, { ask, sentOn }: Asker): Pending {
+export function startAsking(group: Group, { ask, sentOn, around, leave }: Asker): Pending {
   const asked: Asked = { group, result: undefined };
   const finish = async () => {
-    const first = await ask(group);
-    const next = sentOn(group, first);
+    const first = ask(group);
+    const detour = await around(group, first);
+    if (detour !== undefined) leave(group, first);
+    const next = detour ?? sentOn(group, await first);
     if (next !== undefined) asked.group = next;
-    const result = next === undefined ? first : await ask(next);
+    const result = await (next === undefined ? first : ask(next));
     asked.result = result;
     return result;
   };

@@ -209,7 +209,9 @@ export class Gate {
     const asked: Asked[] = [];
     const asker: Asker = {
       ask: (group) => this.#owners.ask(group, ask, background),
-      sentOn: (group, result) => this.#owners.sentOn(group, result),
+      sentOn: (group, result) => this.#owners.sentOn(group, result, ask, background),
+      around: (group, first) => this.#owners.around(group, ask, first),
+      leave: (group, done) => background(this.#settlement.takeBack({ group, result: undefined, done }, ask)),
     };
     for (const phase of phasesOf(groups, (winner) => this.#owners.isEmpty(winner, ask.cost))) {
       const now = phase.map((group) => startAsking(group, asker));

@@ -53,3 +53,10 @@ export function phasesOf(
   const others = groups.filter((group) => !empty.includes(group));
   return empty.length === 0 || others.length === 0 ? [groups] : [empty, others];
 }
+
+/** Whether all that is enforced can be lent to a slice of the owner, and on. A strict rule has one object, whatever that can carry. */
+export function isSliceable({ enforced }: Group): boolean {
+  return enforced.every(
+    ({ rule }) => rule.consistency !== 'strict' && rule.limit?.algorithm === 'token_bucket',
+  );
+}

@@ -30,16 +30,14 @@ export interface Reply {
 
 export type InquiryResult =
   | { readonly kind: 'answered'; readonly reply: OwnerReply }
-  /** `late` settles when the question's fate is known; absent when it was never sent. `probed` is what the probe that went in its place was told. */
-  | {
-      readonly kind: 'unanswered';
-      readonly late?: Promise<Reply>;
-      readonly probed?: Promise<OwnerReply | undefined>;
-    };
+  /** `late` settles when the question's fate is known; absent when it was never sent. */
+  | { readonly kind: 'unanswered'; readonly late?: Promise<Reply> };
 
 export interface Message {
   readonly version: Version;
   readonly question?: Question;
+  /** Ids of counters that a slice may have begun with. */
+  readonly knock?: readonly string[];
 }
 
 export interface Patience {
@@ -85,22 +83,17 @@ export class Inquiries {
     background: Background,
   ): Promise<InquiryResult> {
     const advice = this.#advise(to.link);
-    if (advice === 'avoid') return UNANSWERED;
-    const { version, question } = message;
-    if (advice === 'probe') {
-      const probed = this.#probe(to, { version, question: probeOf(question) });
-      background(probed);
-      return { kind: 'unanswered', probed };
-    }
+    if (advice === 'probe') background(this.#within(to, { version: message.version }, PROBE_PATIENCE));
+    if (advice !== 'ask') return UNANSWERED;
     const result = await this.#within(to, message, patience);
-    if (result.kind === 'unanswered') to.link.voids.add(question.id, undefined, this.#nowMs());
+    if (result.kind === 'unanswered') to.link.voids.add(message.question.id, undefined, this.#nowMs());
     return result;
   }
 
-  async #probe(to: Recipient, message: Message): Promise<OwnerReply | undefined> {
-    const result = await this.#within(to, message, PROBE_PATIENCE);
-    if (result.kind === 'answered') return result.reply;
-    return (await result.late)?.reply;
+  /** Whether a slice has begun with these counters; false when it does not answer. */
+  async knock(to: Recipient, message: Message): Promise<boolean> {
+    const { reply } = await this.#send(to, message);
+    return reply?.isOpen === true;
   }
 
   /** Delivers what no request waits for: the message, and what rides along (debts, voids, corrections, slots). */
@@ -178,12 +171,16 @@ export class Inquiries {
     if (corrections.length > 0) this.#ports.count('correction_made', corrections.length);
   }
 
-  #compose({ version, question }: Message, { debts, giveBacks, corrections, slots }: Riders): OwnerCall {
+  #compose(
+    { version, question, knock }: Message,
+    { debts, giveBacks, corrections, slots }: Riders,
+  ): OwnerCall {
     return {
       format: MESSAGE_FORMAT,
       holder: this.#holder,
       version,
       ...(question && { question }),
+      ...(knock && { knock }),
       ...(giveBacks.length > 0 && { giveBacks }),
       ...(debts.length > 0 && { debts }),
       ...(corrections.length > 0 && { corrections }),
@@ -210,11 +207,6 @@ export class Inquiries {
     this.#debtsMade += 1;
     return `${this.#holder}:debt:${this.#debtsMade}`;
   }
-}
-
-/** What a probe asks in a question's place: it charges nothing and asks for no lease, but whoever is too busy to be asked may have been split. */
-function probeOf({ lease: _, ...question }: Question): Question {
-  return { ...question, id: `${question.id}:probe`, cost: 0 };
 }
 
 export interface Recipient {

@@ -35,6 +35,8 @@ export interface OwnerCall {
   readonly reset?: readonly string[];
   /** What a middle owner says of the leases that it has of this one. */
   readonly middle?: readonly MiddleReport[];
+  /** Ids of counters: whether this owner, a slice of another, has begun with them. Nothing is asked of them. */
+  readonly knock?: readonly string[];
 }
 
 export interface Question {
@@ -45,6 +47,8 @@ export interface Question {
   readonly counters: readonly CounterQuestion[];
   /** The cost is an estimate; a correction will follow, and wants to know when it was charged. */
   readonly isEstimate?: boolean;
+  /** A slice of the owner can be asked instead: once it has been split, it does not decide this. */
+  readonly isMovable?: boolean;
   /** What a slice of an owner begins with, as that owner told the isolate. */
   readonly opening?: readonly MiddleGrant[];
   /** The holder would like to spend these counters by itself; what it still has of an earlier lease, if anything. */
@@ -171,6 +175,8 @@ export interface OwnerReply {
   readonly inspected?: readonly CounterReport[];
   /** One for each report of a middle owner that could be read. */
   readonly middle?: readonly MiddleGrant[];
+  /** Whether it has something of every counter that it was knocked for. */
+  readonly isOpen?: boolean;
 }
 
 /** The question's outcome over all enforced counters: the worst of theirs. It charged exactly when `allowed` and cost > 0. */

@@ -22,8 +22,8 @@ const MIDDLES_MAX = 128;
 /** A credit must not go on for ever: after so many answers others have given up what they could. */
 const WAITS_MAX = 8;
 
-/** The rest is there for isolates that ask before they have heard of it. */
-const OPENING_PART = 0.7;
+/** The rest is there for whoever cannot ask a slice. */
+const OPENING_PART = 0.95;
 
 /** Whoever suddenly asks for next to nothing may be pausing. */
 const PAUSED_PART = 0.01;

@@ -8,7 +8,7 @@
  */
 import { charge, decide, giveBack, nowMsFor } from '../core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
-import { capacity, type Decision } from '../core/decision.ts';
+import { capacity, type Decision, denied } from '../core/decision.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import { encodePairs } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
@@ -41,6 +41,10 @@ const QUESTIONS = { keepMs: 15_000, entriesMax: 16_384 };
 
 /** Older than every ruleset. */
 const UNDATED: Version = { activation: 0, builtAtMs: 0 };
+
+/** Said in place of a decision where a slice decides. */
+const MOVED: Decision = denied(1);
+
 interface Answered {
   readonly answer: Answer;
   readonly charges: readonly Charge[];
@@ -125,7 +129,7 @@ export class Owner {
     for (const id of call.giveBacks ?? []) this.#giveBack(id, clock);
     this.#afterTheFact.take(call, clock);
     this.#oversee(call, clock);
-    const { question, inspect, middle } = call;
+    const { question, inspect, middle, knock } = call;
     const override = question && this.#oversight.of(question, clock.rawMs);
     return {
       format: MESSAGE_FORMAT,
@@ -135,6 +139,7 @@ export class Owner {
       ...(override !== undefined && override.told.length > 0 && { clamps: override.told }),
       ...(inspect && { inspected: inspect.map((named) => this.#inspect(named, call, clock)) }),
       ...(middle && { middle: this.#root?.lend(middle, call, clock) ?? [] }),
+      ...(knock && { isOpen: knock.every((id) => this.#counters.get(id)?.upstream?.hasBegun === true) }),
     };
   }
 
@@ -227,14 +232,15 @@ export class Owner {
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
     this.#middle?.open(question, counters, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
-    const settled = settledBy(override, clock.rawMs);
+    const split = this.#root?.split(question, counters.slice(0, asked), clock);
+    const isMoved = split !== undefined && question.isMovable === true && override.mayLend;
+    const settled = isMoved ? MOVED : settledBy(override, clock.rawMs);
     const { outcome, decisions, charges } =
       settled === undefined
         ? this.#decide(counters, asking, clock)
         : { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] };
     const said = saidOfAsked(decisions, asked);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
-    const split = this.#root?.split(question, counters.slice(0, asked), clock);
     const lease =
       borrowing && override.mayLend && split === undefined
         ? lend({ ...borrowing, isDenied: outcome === 'denied' }, clock)

@@ -11,6 +11,7 @@ import { type Ask, type GroupResult, type LateAnswer, questionOf, type Remembere
 import { BoundedMap } from './bounded-map.ts';
 import { FleetBreaker } from './breaker.ts';
 import { DenyMemory } from './deny-memory.ts';
+import { Detour } from './detour.ts';
 import type { Group, Groups } from './groups.ts';
 import { InFlight } from './in-flight.ts';
 import { Inquiries, type InquiryResult } from './inquiry.ts';
@@ -44,12 +45,6 @@ const RENEW_AHEAD = 1.5;
 /** How often a request without a place looks again: a few times within the shortest sensible deadline. */
 const LOOK_AGAIN_MS = 5;
 
-/**
- * An owner that has been split is busy, and has next to nothing left that somebody might be refused for want of: what it charged is taken back
- * after that, or twice that, so that thousands of isolates do not all do so at once.
- */
-const GIVE_BACK_CALMLY_MS = 5_000;
-
 /** A deadline is at least three times an owner's usual time (up to a second), so half of it is still more than that. */
 const FAIR_PART = 0.5;
 
@@ -60,6 +55,7 @@ export class Owners {
   readonly #ports: Ports;
   readonly #nowMs: () => number;
   readonly #slices: Slices;
+  readonly #detour: Detour;
   readonly #inquiries: Inquiries;
   readonly #links: Links;
   readonly #inFlight = new BoundedMap<InFlight>(LINKS_MAX);
@@ -70,6 +66,15 @@ export class Owners {
     this.leases = new Leases(nowMs, () => ports.random());
     this.#inquiries = new Inquiries({ ports, fleet: new FleetBreaker(), known: this.known, holder, nowMs });
     this.#slices = new Slices(holder, nowMs);
+    this.#detour = new Detour(this.#slices, {
+      nowMs,
+      timer: (delayMs) => ports.timer(delayMs),
+      usualMs: ({ owner }) => this.link(owner).usualMs,
+      knock: ({ owner, enforced }, version) => {
+        const knock = enforced.map(({ counterId }) => counterId);
+        return this.#inquiries.knock({ owner, link: this.link(owner) }, { version, knock });
+      },
+    });
     this.#links = new Links((event, amount) => ports.count(event, amount));
   }
 
@@ -148,8 +153,15 @@ export class Owners {
   }
 
   /** The group as it is to be asked for after all, where that result is not the last word (`engine/slices`). */
-  sentOn(group: Group, result: GroupResult): Group | undefined {
+  sentOn(group: Group, result: GroupResult, { version }: Ask, background: Background): Group | undefined {
+    // An owner that is too busy to be asked may have been split, for whoever comes next.
+    if (result.kind === 'unanswered') background(this.#detour.look(group, version));
     return this.#slices.sentOn(group, result);
+  }
+
+  /** The group as it is to be asked for instead, once its owner is late and that is known (`engine/detour`). */
+  around(group: Group, { version }: Ask, first: Promise<unknown>): Promise<Group | undefined> | undefined {
+    return this.#detour.around(group, version, first);
   }
 
   /** Asks for more of a lease in the background, when it is time to. */
@@ -203,25 +215,22 @@ export class Owners {
   }
 
   /** Takes back what a question charged, once the owner has answered that it did. */
-  async giveBack(group: Group, ask: Ask, { answer, incarnation }: LateAnswer): Promise<void> {
+  async giveBack(group: Group, ask: Ask, { incarnation }: LateAnswer): Promise<void> {
     const link = this.link(group.owner);
     for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
     this.#ports.count('give_back');
     link.voids.add(ask.id, incarnation, this.#nowMs());
-    if (answer.split !== undefined) {
-      await this.#ports.timer(GIVE_BACK_CALMLY_MS * (1 + this.#ports.random())).done;
-      if (!link.voids.has(ask.id)) return;
-    }
     await this.#inquiries.deliver({ owner: group.owner, link }, { version: ask.version });
   }
 
-  /** The counters of a group are asked about together, so the first stands for all. */
-  #inFlightOf({ enforced, shadow }: Group): InFlight {
-    const { counterId } = (enforced[0] ?? shadow[0])!;
-    const known = this.#inFlight.get(counterId);
+  /** The counters of a group are asked about together, so the first stands for all. What is asked of a slice is apart from what its owner was asked. */
+  #inFlightOf({ owner, enforced, shadow }: Group): InFlight {
+    const first = (enforced[0] ?? shadow[0])!;
+    const key = first.owner === owner ? first.counterId : owner.name;
+    const known = this.#inFlight.get(key);
     if (known !== undefined) return known;
     const inFlight = new InFlight();
-    this.#inFlight.set(counterId, inFlight);
+    this.#inFlight.set(key, inFlight);
     return inFlight;
   }
 
@@ -244,9 +253,7 @@ export class Owners {
 
   #learnFrom(result: InquiryResult, learning: Learning): GroupResult {
     if (result.kind === 'answered') return this.#learned(result.reply, learning);
-    const { late, probed } = result;
-    if (probed !== undefined)
-      learning.background(probed.then((reply) => this.#learnedOnTheWay(reply, learning)));
+    const { late } = result;
     if (late === undefined) return { kind: 'unanswered' };
     return { kind: 'unanswered', late: late.then(({ reply }) => this.#learnedLate(reply, learning)) };
   }
@@ -305,12 +312,6 @@ export class Owners {
     const retryAfterMs = decision.outcome === 'denied' ? decision.retryAfterMs : fitsAgainInMs;
     if (decision.outcome === 'impossible' || retryAfterMs === 0) return;
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
-  }
-
-  /** A probe's answer may be old, and levels in it with it; that an owner has been split stays true. */
-  #learnedOnTheWay(reply: OwnerReply | undefined, { group }: Learning): void {
-    const split = reply?.answer?.split;
-    if (split !== undefined) this.#slices.move(group, split);
   }
 
   #noLease(group: Group): LeaseReport {

@@ -62,7 +62,7 @@ export class Settlement {
         // At once, so that nobody finds the lease emptier than it is.
         if (!isAdmitted) this.#owners.leases.giveBack(each.group, ending.ask.cost, each.result.takenMs);
       } else if (!isAdmitted || each.result?.kind !== 'answered') {
-        background(this.#takeBack(each, ending.ask));
+        background(this.takeBack(each, ending.ask));
       }
     }
     return settled;
@@ -149,7 +149,7 @@ export class Settlement {
   }
 
   /** Waits for what the owner did, however late, and has it taken back if it charged. */
-  async #takeBack({ group, result: early, done }: Asked, ask: Ask): Promise<void> {
+  async takeBack({ group, result: early, done }: Asked, ask: Ask): Promise<void> {
     const result = early ?? (await done);
     if (result === undefined || result.kind === 'remembered' || result.kind === 'dry') return;
     if (result.kind === 'leased') {

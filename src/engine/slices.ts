@@ -9,10 +9,10 @@
  * It ends by itself: the owner forgets its slices when its counters are next at rest, an isolate a minute after it last asked one.
  */
 import type { Limit } from '../core/decision.ts';
-import { isSharedName } from '../policy/counter.ts';
+import { isSharedName, type OwnerRef } from '../policy/counter.ts';
 import type { GroupResult } from './asked.ts';
 import { BoundedMap } from './bounded-map.ts';
-import type { Group } from './groups.ts';
+import { type Group, isSliceable } from './groups.ts';
 import type { Split } from './messages.ts';
 
 /** Calls a second of which an owner gets rid: it answers 1,000, and is slow before. */
@@ -91,8 +91,7 @@ export class Slices {
     }
     moved.askedMs = nowMs;
     const { slices, opening } = moved.split;
-    const owner = { ...group.owner, name: sliceName(this.#hash % slices, slices, group.owner.name) };
-    return { ...group, owner, ...(nowMs < moved.openUntilMs && { opening }) };
+    return { ...group, owner: this.#sliceOf(group, slices), ...(nowMs < moved.openUntilMs && { opening }) };
   }
 
   /**
@@ -105,6 +104,17 @@ export class Slices {
     return placed === group ? undefined : placed;
   }
 
+  /** The group as it is to be asked for if its owner has been split. */
+  guessed(group: Group): Group {
+    const slices = slicesFor(group.enforced.map(({ rule }) => rule.limit!));
+    return { ...group, owner: this.#sliceOf(group, slices) };
+  }
+
+  /** It was guessed right. */
+  moveAsGuessed(group: Group): void {
+    this.move(group, { slices: slicesFor(group.enforced.map(({ rule }) => rule.limit!)), opening: [] });
+  }
+
   /** The group's owner has been split: from now on its slice is asked. */
   move(group: Group, split: Split): void {
     const { slices, opening } = split;
@@ -114,6 +124,10 @@ export class Slices {
     const openUntilMs = opening?.length > 0 ? askedMs + OPENING_MS : askedMs;
     this.#moved.set(group.owner.name, { split, openUntilMs, askedMs });
   }
+
+  #sliceOf({ owner }: Group, slices: number): OwnerRef {
+    return { ...owner, name: sliceName(this.#hash % slices, slices, owner.name) };
+  }
 }
 
 /** Whether the request was neither admitted nor left with the owner, which might still charge it. */
@@ -121,13 +135,6 @@ function isOpen(result: GroupResult): boolean {
   if (result.kind === 'answered')
     return result.answer.split !== undefined && result.answer.outcome === 'denied';
   return result.kind === 'dry' || (result.kind === 'unanswered' && result.late === undefined);
-}
-
-/** Whether all that is enforced can be lent to a slice and on. A strict rule has one object, whatever that can carry. */
-function isSliceable({ enforced }: Group): boolean {
-  return enforced.every(
-    ({ rule }) => rule.consistency !== 'strict' && rule.limit?.algorithm === 'token_bucket',
-  );
 }
 
 function sliceName(slice: number, slices: number, name: string): string {

@@ -85,6 +85,11 @@ export class Upstream {
     return { rule: this.#rule, share: this.#share };
   }
 
+  /** Whether it has been lent something, in this life or before. */
+  get hasBegun(): boolean {
+    return this.#mode !== 'credit';
+  }
+
   /** Whether it has just begun, and the root's first answer may still be on its way. */
   isNew(nowMs: number): boolean {
     return this.#mode === 'credit' && this.#demand.isNew(nowMs);

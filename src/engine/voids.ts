@@ -39,10 +39,6 @@ export class Voids {
     return [...this.#voids.values()].filter(({ chargedBy }) => chargedBy !== undefined).length;
   }
 
-  has(questionId: string): boolean {
-    return this.#voids.has(questionId);
-  }
-
   /** The ids that the next message is to carry. */
   due(nowMs: number): readonly string[] {
     if (this.#voids.size === 0) return [];
