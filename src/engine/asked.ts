@@ -87,19 +87,21 @@ export interface Asker {
   readonly ask: (group: Group) => Promise<GroupResult>;
   /** The group as it is to be asked for again, where that result is not the last word. */
   readonly sentOn: (group: Group, result: GroupResult) => Group | undefined;
-  /** The group as it is to be asked for instead, where its owner is late and that is known (`engine/detour`). */
+  /** The group as it is to be asked for instead, where that is known (`engine/detour`): before its owner is asked, and when that is late. */
+  readonly ahead: (group: Group) => Promise<Group | undefined> | undefined;
   readonly around: (group: Group, first: Promise<unknown>) => Promise<Group | undefined> | undefined;
   /** The request is decided without this. */
   readonly leave: (group: Group, first: Promise<GroupResult>) => void;
 }
 
-export function startAsking(group: Group, { ask, sentOn, around, leave }: Asker): Pending {
+export function startAsking(group: Group, { ask, sentOn, ahead, around, leave }: Asker): Pending {
   const asked: Asked = { group, result: undefined };
   const finish = async () => {
-    const first = ask(group);
-    const detour = await around(group, first);
-    if (detour !== undefined) leave(group, first);
-    const next = detour ?? sentOn(group, await first);
+    asked.group = (await ahead(group)) ?? group;
+    const first = ask(asked.group);
+    const detour = await around(asked.group, first);
+    if (detour !== undefined) leave(asked.group, first);
+    const next = detour ?? sentOn(asked.group, await first);
     if (next !== undefined) asked.group = next;
     const result = await (next === undefined ? first : ask(next));
     asked.result = result;

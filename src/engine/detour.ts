@@ -10,12 +10,16 @@ import { placeOf } from '../policy/place.ts';
 import type { Version } from '../policy/ruleset.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { type Group, isSliceable } from './groups.ts';
+import type { OwnerLink } from './owner-link.ts';
 import type { Timer } from './ports.ts';
 import { type Slices, SPLIT_CALLS_PER_SECOND, wholeOf } from './slices.ts';
 
 /** Three round trips within a region, or twice as long as the owner usually takes. */
 const LATE_MS = 60;
 const USUAL_TIMES = 2;
+
+/** From so many units a second on a key is there for thousands of isolates: each knocks before its first question. */
+const KNOCKED_FIRST_PER_SECOND = 5_000;
 
 /** How often an isolate knocks at most. */
 const KNOCK_MS = 60;
@@ -25,8 +29,7 @@ const KNOCKED_MAX = 256;
 export interface DetourPorts {
   readonly nowMs: () => number;
   readonly timer: (delayMs: number) => Timer;
-  /** How long the group's owner usually takes to answer. */
-  readonly usualMs: (group: Group) => number;
+  readonly linkTo: (group: Group) => OwnerLink;
   /** Whether the slice has begun; false when it does not answer. */
   readonly knock: (slice: Group, version: Version) => Promise<boolean>;
 }
@@ -47,12 +50,28 @@ export class Detour {
     return isWorthAKnock(group) ? this.#around(group, version, settled) : undefined;
   }
 
+  /** Looks before the first question, where an owner is likely to have been split. */
+  ahead(group: Group, version: Version): Promise<Group | undefined> | undefined {
+    const isFirst = this.#ports.linkTo(group).isUnknown;
+    return isFirst && isWorthAKnock(group, KNOCKED_FIRST_PER_SECOND)
+      ? this.#ahead(group, version)
+      : undefined;
+  }
+
+  async #ahead(group: Group, version: Version): Promise<Group | undefined> {
+    const timer = this.#ports.timer(LATE_MS);
+    await Promise.race([this.look(group, version), timer.done]);
+    timer.cancel();
+    const placed = this.#slices.placed(group);
+    return placed === group ? undefined : placed;
+  }
+
   async #around(group: Group, version: Version, settled: Promise<unknown>): Promise<Group | undefined> {
     let isSettled = false;
     const end = settled.then(() => {
       isSettled = true;
     });
-    let pauseMs = Math.max(LATE_MS, USUAL_TIMES * this.#ports.usualMs(group));
+    let pauseMs = Math.max(LATE_MS, USUAL_TIMES * this.#ports.linkTo(group).usualMs);
     for (;;) {
       const timer = this.#ports.timer(pauseMs);
       await Promise.race([end, timer.done]);
@@ -77,12 +96,17 @@ export class Detour {
 }
 
 /** A lower limit denies most of what could split its owner, and isolates remember that. */
-function isWorthAKnock(group: Group): boolean {
+function isWorthAKnock(group: Group, unitsPerSecond = SPLIT_CALLS_PER_SECOND): boolean {
   const { owner, enforced } = group;
-  if (owner.shared || !enforced.some(({ rule }) => isMore(rule.limit!)) || !isSliceable(group)) return false;
+  if (
+    owner.shared ||
+    !enforced.some(({ rule }) => isMore(rule.limit!, unitsPerSecond)) ||
+    !isSliceable(group)
+  )
+    return false;
   return wholeOf(owner.name) === undefined && placeOf(owner.name) === undefined;
 }
 
-function isMore({ quota, windowMs }: Limit): boolean {
-  return quota * 1_000 >= SPLIT_CALLS_PER_SECOND * windowMs;
+function isMore({ quota, windowMs }: Limit, unitsPerSecond: number): boolean {
+  return quota * 1_000 >= unitsPerSecond * windowMs;
 }

@@ -210,6 +210,7 @@ export class Gate {
     const asker: Asker = {
       ask: (group) => this.#owners.ask(group, ask, background),
       sentOn: (group, result) => this.#owners.sentOn(group, result, ask, background),
+      ahead: (group) => this.#owners.ahead(group, ask),
       around: (group, first) => this.#owners.around(group, ask, first),
       leave: (group, done) => background(this.#settlement.takeBack({ group, result: undefined, done }, ask)),
     };

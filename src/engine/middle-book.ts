@@ -182,7 +182,7 @@ export class MiddleBook {
     counter.lent ??= new LeaseBook(clock.logicalMs);
     const { limit, lent: book } = counter;
     const lentToOthers = book.lentToOthers(holder);
-    const terms = middleTerms({
+    const asked = middleTerms({
       limit,
       level: available(limit, counter.state, nowMsFor(limit, clock)),
       lentToOthers,
@@ -195,16 +195,15 @@ export class MiddleBook {
       demand: demandsOf(this.#demand, holder, clock),
       recent: demandsOf(this.#recent, holder, clock),
     });
-    const rate = this.#openingRate(terms, clock.logicalMs);
-    const { units } = terms;
-    const { unitsPerMs } = rate;
+    const terms = this.#asOpened(asked, lentToOthers, report.held, counter, clock);
+    const { units, unitsPerMs } = terms;
     // Whoever lives on credit is better off with that than with nothing.
     const isCold = clock.logicalMs - this.#sinceMs < COLD_MS;
     if (heard.waits < WAITS_MAX && report.number === 0 && units < 1 && unitsPerMs === 0 && !isCold) {
       this.#records.set(holder, { ...heard, waits: heard.waits + 1 });
       return grantOf(report.counterId, heard, terms);
     }
-    book.lend(counter, holder, { ...terms, unitsPerMs, number }, clock);
+    book.lend(counter, holder, { ...terms, number }, clock);
     const lent = {
       ...heard,
       number,
@@ -214,7 +213,7 @@ export class MiddleBook {
       waits: 0,
     };
     this.#records.set(holder, lent);
-    return { ...grantOf(report.counterId, lent, terms), ...rate };
+    return { ...grantOf(report.counterId, lent, terms), risesInMs: this.#risesInMs(clock) };
   }
 
   #noteDemand(holder: string, { unitsPerSecond, isShort, isFinal }: MiddleReport, nowMs: number): void {
@@ -224,10 +223,25 @@ export class MiddleBook {
     if (isShort) this.#shortAtMs = nowMs;
   }
 
-  /** Who asks which slice shows only when all have moved: until then each keeps the rate that it began with. */
-  #openingRate({ unitsPerMs }: MiddleTerms, nowMs: number): Pick<MiddleGrant, 'unitsPerMs' | 'risesInMs'> {
-    if (this.#opening === undefined || nowMs - this.#sinceMs >= SETTLED_MS) return { unitsPerMs };
-    return { unitsPerMs: this.#opening.unitsPerMs, risesInMs: Math.max(0, this.#risesAtMs - nowMs) };
+  /** Who asks which slice shows only when all have moved: until then each keeps the rate and the room that it began with. */
+  #asOpened(
+    terms: MiddleTerms,
+    lentToOthers: { readonly capacity: number },
+    held: number,
+    counter: Counter,
+    clock: LogicalClock,
+  ): MiddleTerms {
+    if (this.#opening === undefined || clock.logicalMs - this.#sinceMs >= SETTLED_MS) return terms;
+    const { unitsPerMs, share } = this.#opening;
+    const room = Math.min(
+      this.#opening.capacity,
+      Math.max(0, capacity(counter.limit) - lentToOthers.capacity),
+    );
+    return { ...terms, unitsPerMs, capacity: Math.max(terms.capacity, room) };
+  }
+
+  #risesInMs({ logicalMs }: LogicalClock): number {
+    return Math.max(0, this.#risesAtMs - logicalMs);
   }
 }
 

@@ -66,6 +66,11 @@ export class OwnerLink {
     return Math.min(DEADLINE_MAX_MS, Math.max(deadlineMs, USUAL_TIMES * this.#usualMs));
   }
 
+  /** It has neither answered nor failed yet. */
+  get isUnknown(): boolean {
+    return this.#usualMs === undefined && this.#silentSinceMs === undefined;
+  }
+
   /** It has answered, and its last answer was in time. */
   get isAnswering(): boolean {
     return this.#usualMs !== undefined && this.#silentSinceMs === undefined;

@@ -69,7 +69,7 @@ export class Owners {
     this.#detour = new Detour(this.#slices, {
       nowMs,
       timer: (delayMs) => ports.timer(delayMs),
-      usualMs: ({ owner }) => this.link(owner).usualMs,
+      linkTo: ({ owner }) => this.link(owner),
       knock: ({ owner, enforced }, version) => {
         const knock = enforced.map(({ counterId }) => counterId);
         return this.#inquiries.knock({ owner, link: this.link(owner) }, { version, knock });
@@ -157,6 +157,11 @@ export class Owners {
     // An owner that is too busy to be asked may have been split, for whoever comes next.
     if (result.kind === 'unanswered') background(this.#detour.look(group, version));
     return this.#slices.sentOn(group, result);
+  }
+
+  /** The group as it is to be asked for instead, where that is known before its owner has been asked (`engine/detour`). */
+  ahead(group: Group, { version }: Ask): Promise<Group | undefined> | undefined {
+    return this.#detour.ahead(group, version);
   }
 
   /** The group as it is to be asked for instead, once its owner is late and that is known (`engine/detour`). */
