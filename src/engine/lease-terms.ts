@@ -64,6 +64,8 @@ export interface LeaseAsk {
   readonly held: number;
   /** The holder has had no lease in this life of the owner. What the first of a cold key are lent is too much once the others have come. */
   readonly isFirst: boolean;
+  /** It has asked once, and may not ask again: what it is lent is for as long as it takes to show that. */
+  readonly isTentative: boolean;
   /** The request that asks has just been denied for want of units. */
   readonly isDenied: boolean;
   /** The smallest useful lease: the cost of the request that asks. */
@@ -104,7 +106,7 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const isWhole = limit.algorithm !== 'token_bucket' || !isScarce;
   const units = isWhole ? Math.floor(wanted) : wanted;
   const renewInMs = isScarce || ask.isFirst ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
-  const lifeMs = Math.min(ask.lifeMsMax, Math.max(LIFE_MS, 2 * renewInMs));
+  const lifeMs = Math.min(ask.lifeMsMax, Math.max(ask.isTentative ? 0 : LIFE_MS, 2 * renewInMs));
   if (unitsPerMs === 0 && units + held < 1) return undefined;
   // Room for what is in hand, and for what comes in until the next renewal: more would lie empty here and be missing there.
   const needed = Math.max(1, ask.cost, held + units + unitsPerMs * renewInMs * REFILL_MARGIN);

@@ -88,6 +88,7 @@ function termsOf(
     held: Math.min(held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
     cost,
     isFirst: report.incarnation !== incarnation,
+    isTentative: report.isTentative === true,
     isDenied,
     largestCost: Math.max(cost, report.largestCost),
     demand: {

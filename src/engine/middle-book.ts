@@ -233,11 +233,12 @@ export class MiddleBook {
   ): MiddleTerms {
     if (this.#opening === undefined || clock.logicalMs - this.#sinceMs >= SETTLED_MS) return terms;
     const { unitsPerMs, share } = this.#opening;
-    const room = Math.min(
-      this.#opening.capacity,
-      Math.max(0, capacity(counter.limit) - lentToOthers.capacity),
-    );
-    return { ...terms, unitsPerMs, capacity: Math.max(terms.capacity, room) };
+    const { limit, state } = counter;
+    const free = Math.max(0, capacity(limit) - lentToOthers.capacity);
+    const room = Math.min(capacity(limit) * OPENING_PART * share, free);
+    const level = Math.max(0, available(limit, state, nowMsFor(limit, clock)));
+    const units = Math.max(terms.units, Math.min(level * share, room - held));
+    return { ...terms, units, unitsPerMs, capacity: Math.max(terms.capacity, room) };
   }
 
   #risesInMs({ logicalMs }: LogicalClock): number {
