@@ -117,8 +117,6 @@ export interface MiddleGrant {
   /** Units lent in this epoch, all grants together. */
   readonly lent: number;
   readonly unitsPerMs: number;
-  /** Until then the rate is still lent to others, and the lease does not refill. */
-  readonly risesInMs?: number;
   readonly capacity: number;
   readonly lifeMs: number;
   /** When to report again, counted from the reply. */

@@ -25,6 +25,9 @@ const WAITS_MAX = 8;
 /** The rest is there for whoever cannot ask a slice. */
 const OPENING_PART = 0.95;
 
+/** How often what slices begin with is looked at again. */
+const OPENED_AGAIN_MS = 50;
+
 /** Whoever suddenly asks for next to nothing may be pausing. */
 const PAUSED_PART = 0.01;
 
@@ -64,7 +67,7 @@ export class MiddleBook {
   #shortAtMs = Number.NEGATIVE_INFINITY;
   #opening: MiddleGrant | undefined;
   #openedAtMs = Number.NEGATIVE_INFINITY;
-  #risesAtMs = 0;
+  #slices: readonly string[] = [];
 
   constructor(stored: readonly (readonly [string, MiddleRecord])[] = []) {
     this.#records = new Map(stored);
@@ -79,66 +82,63 @@ export class MiddleBook {
   }
 
   /**
-   * Splits the counter: each of these middle owners that has not been heard of is lent an equal part of what is left. Answers what each of them
-   * begins with; `undefined` once all have begun.
+   * Splits the counter: each of these middle owners that has not been heard of is lent an equal part of what isolates are not. Answers what each of
+   * them begins with, which grows as the leases of isolates end; `undefined` once all have been heard of.
    */
   open(
     counter: Counter,
-    holders: readonly string[],
+    slices: readonly string[],
     { number, epoch }: { number: number; epoch: number },
     clock: LogicalClock,
   ): MiddleGrant | undefined {
     const nowMs = clock.logicalMs;
-    const silent = holders.filter((holder) => this.#records.get(holder)?.isHeard !== true);
+    const silent = slices.filter((slice) => this.#records.get(slice)?.isHeard !== true);
     if (silent.length === 0) return undefined;
-    if (this.#opening === undefined || nowMs - this.#openedAtMs >= OPENING_MS) {
+    if (this.#opening === undefined || nowMs - this.#openedAtMs >= OPENED_AGAIN_MS) {
       this.#sinceMs = Math.min(this.#sinceMs, nowMs);
       this.#openedAtMs = nowMs;
-      counter.lent ??= new LeaseBook(nowMs);
-      // From the first time on nothing is lent to isolates any more, so by then all the rate is free.
-      if (this.#opening === undefined) this.#risesAtMs = nowMs + counter.lent.lentNow(nowMs).endsInMs;
-      this.#opening = this.#lendEach(counter, silent, { parts: holders.length, number, epoch }, clock);
+      this.#slices = slices;
+      const named = { number, epoch: this.#opening?.epoch ?? epoch };
+      this.#opening = this.#lendEach(counter, silent, named, clock);
     }
-    const toldMs = nowMs - this.#openedAtMs;
-    const risesInMs = Math.max(0, this.#risesAtMs - nowMs);
-    return { ...this.#opening, risesInMs, lifeMs: LEASE_MS - toldMs - OPENING_MS };
+    return { ...this.#opening, lifeMs: LEASE_MS - (nowMs - this.#openedAtMs) - OPENING_MS };
   }
 
   #lendEach(
     counter: Counter,
-    holders: readonly string[],
-    { parts, number, epoch }: { parts: number; number: number; epoch: number },
+    silent: readonly string[],
+    { number, epoch }: { number: number; epoch: number },
     clock: LogicalClock,
   ): MiddleGrant {
-    const { limit } = counter;
-    const part = OPENING_PART / parts;
-    const lentRoom = counter.lent?.lentNow(clock.logicalMs).capacity ?? 0;
-    const terms = {
-      units: Math.max(0, available(limit, counter.state, nowMsFor(limit, clock))) * part,
-      unitsPerMs: (limit.quota / limit.windowMs) * part,
-      capacity: Math.max(0, capacity(limit) - lentRoom) * part,
-      lifeMs: LEASE_MS,
-      renewInMs: 0,
-      isScarce: false,
-      share: 1 / parts,
-    };
-    const { units, unitsPerMs } = terms;
-    const totals = { owed: 0, returned: 0, lent: units };
-    const record = {
-      epoch,
-      ...totals,
-      number,
-      unitsPerMs,
-      grants: 1,
-      waits: 0,
-      ended: 0,
-      isHeard: false,
-    };
-    for (const holder of holders) {
-      counter.lent?.lend(counter, holder, { ...terms, number }, clock);
-      this.#records.set(holder, record);
+    counter.lent ??= new LeaseBook(clock.logicalMs);
+    const part = this.#partOf(counter, clock);
+    const units = Math.min(part.units, part.capacity);
+    const terms = { ...part, units, lifeMs: LEASE_MS, renewInMs: 0, isScarce: false };
+    const lent = (this.#opening?.lent ?? 0) + units;
+    const record = { ...NEW_RECORD, epoch, lent, number, unitsPerMs: part.unitsPerMs };
+    for (const slice of silent) {
+      counter.lent.lend(counter, slice, { ...terms, number }, clock);
+      this.#records.set(slice, record);
     }
     return grantOf(counter.id, record, terms);
+  }
+
+  /** An equal part for each slice of what is not lent to isolates, and of the units that nobody has. */
+  #partOf({ limit, state, lent }: Counter, clock: LogicalClock): SlicePart {
+    const share = 1 / this.#slices.length;
+    const all = lent?.lentNow(clock.logicalMs) ?? NO_TERMS;
+    let { unitsPerMs, capacity: room } = all;
+    for (const slice of this.#slices) {
+      const others = lent?.lentToOthers(slice) ?? NO_TERMS;
+      unitsPerMs -= all.unitsPerMs - others.unitsPerMs;
+      room -= all.capacity - others.capacity;
+    }
+    return {
+      units: Math.max(0, available(limit, state, nowMsFor(limit, clock))) * OPENING_PART * share,
+      unitsPerMs: Math.max(0, (OPENING_PART * limit.quota) / limit.windowMs - unitsPerMs) * share,
+      capacity: Math.max(0, OPENING_PART * capacity(limit) - room) * share,
+      share,
+    };
   }
 
   /** Hears a report about the counter and lends; `number` is larger than that of any grant before. */
@@ -195,7 +195,7 @@ export class MiddleBook {
       demand: demandsOf(this.#demand, holder, clock),
       recent: demandsOf(this.#recent, holder, clock),
     });
-    const terms = this.#asOpened(asked, lentToOthers, report.held, counter, clock);
+    const terms = this.#asOpened(asked, report.held, counter, clock);
     const { units, unitsPerMs } = terms;
     // Whoever lives on credit is better off with that than with nothing.
     const isCold = clock.logicalMs - this.#sinceMs < COLD_MS;
@@ -213,7 +213,7 @@ export class MiddleBook {
       waits: 0,
     };
     this.#records.set(holder, lent);
-    return { ...grantOf(report.counterId, lent, terms), risesInMs: this.#risesInMs(clock) };
+    return grantOf(report.counterId, lent, terms);
   }
 
   #noteDemand(holder: string, { unitsPerSecond, isShort, isFinal }: MiddleReport, nowMs: number): void {
@@ -223,28 +223,22 @@ export class MiddleBook {
     if (isShort) this.#shortAtMs = nowMs;
   }
 
-  /** Who asks which slice shows only when all have moved: until then each keeps the rate and the room that it began with. */
-  #asOpened(
-    terms: MiddleTerms,
-    lentToOthers: { readonly capacity: number },
-    held: number,
-    counter: Counter,
-    clock: LogicalClock,
-  ): MiddleTerms {
+  /** Who asks which slice shows only when all have moved: until then each has an equal part. */
+  #asOpened(terms: MiddleTerms, held: number, counter: Counter, clock: LogicalClock): MiddleTerms {
     if (this.#opening === undefined || clock.logicalMs - this.#sinceMs >= SETTLED_MS) return terms;
-    const { unitsPerMs, share } = this.#opening;
-    const { limit, state } = counter;
-    const free = Math.max(0, capacity(limit) - lentToOthers.capacity);
-    const room = Math.min(capacity(limit) * OPENING_PART * share, free);
-    const level = Math.max(0, available(limit, state, nowMsFor(limit, clock)));
-    const units = Math.max(terms.units, Math.min(level * share, room - held));
-    return { ...terms, units, unitsPerMs, capacity: Math.max(terms.capacity, room) };
-  }
-
-  #risesInMs({ logicalMs }: LogicalClock): number {
-    return Math.max(0, this.#risesAtMs - logicalMs);
+    const { units, unitsPerMs, capacity: room } = this.#partOf(counter, clock);
+    return {
+      ...terms,
+      units: Math.max(terms.units, Math.min(units, room - held)),
+      unitsPerMs,
+      capacity: Math.max(terms.capacity, room),
+    };
   }
 }
+
+type SlicePart = Pick<MiddleTerms, 'units' | 'unitsPerMs' | 'capacity' | 'share'>;
+
+const NEW_RECORD = { owed: 0, returned: 0, grants: 1, waits: 0, ended: 0, isHeard: false };
 
 function chargeOwed(counter: Counter, units: number, clock: LogicalClock): void {
   if (units > 0) counter.state = charge(counter.limit, counter.state, units, nowMsFor(counter.limit, clock));

@@ -9,9 +9,6 @@ export interface MiddleLease {
   readonly capacity: number;
   readonly endsAtMs: number;
   readonly isScarce: boolean;
-  /** When the rate becomes `risesTo`, if that is still to come. */
-  readonly risesAtMs: number;
-  readonly risesTo: number;
 }
 
 export const NO_MIDDLE_LEASE: MiddleLease = {
@@ -20,35 +17,17 @@ export const NO_MIDDLE_LEASE: MiddleLease = {
   capacity: 0,
   endsAtMs: 0,
   isScarce: false,
-  risesAtMs: Number.POSITIVE_INFINITY,
-  risesTo: 0,
 };
 
 /** It runs from when it was asked for, so that it ends before the root takes it for ended. */
-export function leaseOf(
-  grant: MiddleGrant,
-  { sentMs, nowMs }: { sentMs: number; nowMs: number },
-): MiddleLease {
-  const { number, unitsPerMs, capacity, lifeMs, risesInMs = 0, isScarce } = grant;
-  const isRising = risesInMs > 0;
-  return {
-    number,
-    unitsPerMs: isRising ? 0 : unitsPerMs,
-    capacity,
-    endsAtMs: sentMs + lifeMs,
-    isScarce,
-    risesAtMs: isRising ? nowMs + risesInMs : Number.POSITIVE_INFINITY,
-    risesTo: unitsPerMs,
-  };
+export function leaseOf(grant: MiddleGrant, sentMs: number): MiddleLease {
+  const { number, unitsPerMs, capacity, lifeMs, isScarce } = grant;
+  return { number, unitsPerMs, capacity, endsAtMs: sentMs + lifeMs, isScarce };
 }
 
 /** What it lends, for how long yet. */
 export function lentBy({ unitsPerMs, capacity, endsAtMs }: MiddleLease, nowMs: number): LentNow {
   return { unitsPerMs, capacity, endsInMs: Math.max(0, endsAtMs - nowMs) };
-}
-
-export function risen(lease: MiddleLease): MiddleLease {
-  return { ...lease, unitsPerMs: lease.risesTo, risesAtMs: Number.POSITIVE_INFINITY };
 }
 
 /** A grant so much smaller than the one before is worth a word that it has come: others may be waiting for the rest. */
@@ -77,14 +56,13 @@ export function believableGrant(
     told.lifeMs,
     told.renewInMs,
   ];
-  if (!sums.every(isAmount) || !isAmount(told.share ?? 0) || !isAmount(told.risesInMs ?? 0)) return undefined;
+  if (!sums.every(isAmount) || !isAmount(told.share ?? 0)) return undefined;
   return {
     ...(told as MiddleGrant),
     unitsPerMs: Math.min(told.unitsPerMs!, quota / windowMs),
     capacity: Math.min(told.capacity!, burst),
     lifeMs: Math.min(told.lifeMs!, LEASE_MS),
     renewInMs: Math.min(told.renewInMs!, PUT_OFF_MS_MAX),
-    risesInMs: Math.min(told.risesInMs ?? 0, PUT_OFF_MS_MAX),
     isScarce: told.isScarce === true,
     share: Math.min(1, told.share ?? 0),
   };

@@ -3,6 +3,9 @@
 /** No word sooner after an answer than this: what was asked for just before it says little. */
 const PAUSE_MS = 50;
 
+/** How long a slice waits for what isolates bring before it says a word: the root is busy telling them. */
+const OPENING_MS = 800;
+
 /** How often a root that does not answer is asked. */
 const RETRY_MS = 1_000;
 
@@ -33,6 +36,12 @@ export class MiddlePace {
   /** For how long what is in hand has to last: until an answer has come. */
   get aheadMs(): number {
     return AHEAD * this.#usualMs + PAUSE_MS;
+  }
+
+  /** It has begun with what others have brought, and they bring more for a while. */
+  opened(nowMs: number): void {
+    this.#heardAtMs = nowMs + OPENING_MS - PAUSE_MS;
+    this.by(nowMs + OPENING_MS);
   }
 
   /** Nothing is to be told until something happens. */

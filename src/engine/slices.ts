@@ -117,12 +117,14 @@ export class Slices {
 
   /** The group's owner has been split: from now on its slice is asked. */
   move(group: Group, split: Split): void {
-    const { slices, opening } = split;
-    const isKnown = this.#moved.get(group.owner.name) !== undefined;
-    if (isKnown || !isSliceable(group) || !(slices >= 1 && slices <= SLICES_MAX)) return;
-    const askedMs = this.#nowMs();
-    const openUntilMs = opening?.length > 0 ? askedMs + OPENING_MS : askedMs;
-    this.#moved.set(group.owner.name, { split, openUntilMs, askedMs });
+    const known = this.#moved.get(group.owner.name);
+    const slices = known?.split.slices ?? split.slices;
+    if (!isSliceable(group) || !(slices >= 1 && slices <= SLICES_MAX) || split.slices !== slices) return;
+    const nowMs = this.#nowMs();
+    const isNews = split.opening?.length > 0;
+    if (known !== undefined && !isNews) return;
+    const openUntilMs = isNews ? nowMs + OPENING_MS : nowMs;
+    this.#moved.set(group.owner.name, { split, openUntilMs, askedMs: known?.askedMs ?? nowMs });
   }
 
   #sliceOf({ owner }: Group, slices: number): OwnerRef {

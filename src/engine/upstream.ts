@@ -27,7 +27,6 @@ import {
   lentBy,
   type MiddleLease,
   NO_MIDDLE_LEASE,
-  risen,
 } from './middle-lease.ts';
 import { MiddlePace } from './middle-pace.ts';
 import { isCreditGoing, isLeaseGoing } from './middle-urgency.ts';
@@ -64,9 +63,12 @@ export class Upstream {
   #grants = 0;
   readonly #demand: MiddleDemand;
   readonly #pace = new MiddlePace();
-  #hasHeard = false;
+  /** Nothing has been lent to it in any life. */
+  #isFresh: boolean;
+  #hasReported = false;
 
   constructor({ rule, startCredit, epoch, nowMs }: NewUpstream, stored?: StoredUpstream) {
+    this.#isFresh = stored === undefined;
     this.#demand = new MiddleDemand(nowMs);
     this.#account = new MiddleAccount(epoch, stored?.account);
     this.#rule = stored?.rule ?? rule;
@@ -147,11 +149,6 @@ export class Upstream {
 
   /** A lease that was not renewed has ended: from now on the share that was last told, until the root is heard of again. */
   settle(counter: Counter, clock: LogicalClock): void {
-    if (clock.logicalMs >= this.#lease.risesAtMs) {
-      const level = levelOf(counter, clock);
-      this.#lease = risen(this.#lease);
-      this.#refit(counter, level, clock);
-    }
     if (this.#mode !== 'leased' || clock.logicalMs < this.#lease.endsAtMs) return;
     const full = levelOf(counter, clock);
     const level = full - this.#endAdvance(full, clock.logicalMs);
@@ -189,8 +186,7 @@ export class Upstream {
   dueInMs(counter: Counter, clock: LogicalClock): number | undefined {
     const nowMs = clock.logicalMs;
     const leaseMs = this.#mode === 'leased' ? this.#lease.endsAtMs - nowMs : Number.POSITIVE_INFINITY;
-    const risesInMs = this.#lease.risesAtMs - nowMs;
-    const dueInMs = Math.min(this.#pace.dueMs - nowMs, leaseMs, risesInMs, this.#hasNewsInMs(counter, clock));
+    const dueInMs = Math.min(this.#pace.dueMs - nowMs, leaseMs, this.#hasNewsInMs(counter, clock));
     return dueInMs === Number.POSITIVE_INFINITY ? undefined : Math.max(0, dueInMs);
   }
 
@@ -233,6 +229,7 @@ export class Upstream {
       isFinal,
     };
     this.#pace.reported(nowMs);
+    this.#hasReported = true;
     if (isFinal) this.#leave(counter, level, clock);
     else if (this.#surplusPerMs > 0) {
       this.#surplusPerMs = 0;
@@ -241,12 +238,20 @@ export class Upstream {
     return report;
   }
 
-  /** What it begins with, as whoever asks has been told by the root; nothing to one that has heard from the root itself. */
-  open(grant: MiddleGrant, counter: Counter, clock: LogicalClock): void {
-    if (this.#hasHeard || believableGrant(grant, this.#rule) === undefined) return;
-    this.#account.begin(grant.epoch);
-    this.hear(grant, counter, clock.logicalMs, clock);
-    this.#pace.by(clock.logicalMs);
+  /**
+   * What it begins with, as whoever asks has been told by the root: more and more of it, until it has a word for the root itself. One that
+   * comes back from storage goes on with what it began with.
+   */
+  open(told: MiddleGrant, counter: Counter, clock: LogicalClock): void {
+    const grant = believableGrant(told, this.#rule);
+    if (grant === undefined || this.#hasReported) return;
+    const nowMs = clock.logicalMs;
+    if (this.#isFresh) {
+      this.#isFresh = false;
+      this.#account.begin(grant.epoch);
+      this.#pace.opened(nowMs);
+    }
+    if (grant.epoch === this.#account.epoch) this.#take(grant, counter, nowMs, clock);
   }
 
   /** The root has answered a report that was sent at `sentMs`. */
@@ -257,25 +262,33 @@ export class Upstream {
     const { epoch } = this.#account;
     if (grant.epoch > epoch) this.#begin(grant.epoch + 1, nowMs);
     if (grant.epoch !== epoch) return;
-    this.#hasHeard = true;
     this.#pace.heard(sentMs, nowMs);
+    const before = this.#mode === 'leased' ? this.#lease : NO_MIDDLE_LEASE;
+    const isNews = this.#take(grant, counter, sentMs, clock);
+    this.#pace.after(isNews && isMuchLess(this.#lease, before) ? 0 : grant.renewInMs);
+  }
+
+  /** Takes what a grant brings; whether it goes by that from now on. */
+  #take(grant: MiddleGrant, counter: Counter, sentMs: number, clock: LogicalClock): boolean {
+    const nowMs = clock.logicalMs;
     const { units, owed } = this.#account.hear(grant);
     this.#advance = moved(this.#advance, -owed, nowMs);
     const level = levelOf(counter, clock) + units;
-    this.#pace.after(grant.renewInMs);
     const isNews = grant.number > this.#lease.number && sentMs + grant.lifeMs > nowMs;
     this.#refit(counter, isNews ? this.#adoptGrant(grant, level, { sentMs, nowMs }) : level, clock);
+    return isNews;
   }
 
   /** Answers the level, from which an advance that is not needed any more has been taken. */
-  #adoptGrant(grant: MiddleGrant, level: number, times: { sentMs: number; nowMs: number }): number {
-    const { nowMs } = times;
+  #adoptGrant(
+    grant: MiddleGrant,
+    level: number,
+    { sentMs, nowMs }: { sentMs: number; nowMs: number },
+  ): number {
     const before = this.#mode === 'leased' ? this.#lease : NO_MIDDLE_LEASE;
     this.#mode = 'leased';
-    this.#lease = leaseOf(grant, times);
+    this.#lease = leaseOf(grant, sentMs);
     this.#surplusPerMs = Math.max(0, before.unitsPerMs + this.#surplusPerMs - this.#lease.unitsPerMs);
-    const renewInMs = isMuchLess(this.#lease, before) ? 0 : grant.renewInMs;
-    this.#pace.after(renewInMs);
     this.#share = grant.share;
     this.#grants += 1;
     this.#advance = stopped(this.#advance, nowMs);
