@@ -128,6 +128,8 @@ export interface MiddleGrant {
   /** What the root has heard of the totals. */
   readonly owed: number;
   readonly returned: number;
+  /** Of what slices begin with: those that it is not for, by number, since the root has heard of them. */
+  readonly notFor?: readonly number[];
 }
 
 /** Units that a fallback admitted without asking, to be charged after the fact. */

@@ -99,7 +99,8 @@ export class MiddleBook {
       this.#openedAtMs = nowMs;
       this.#slices = slices;
       const named = { number, epoch: this.#opening?.epoch ?? epoch };
-      this.#opening = this.#lendEach(counter, silent, named, clock);
+      const notFor = slices.flatMap((slice, at) => (silent.includes(slice) ? [] : at));
+      this.#opening = { ...this.#lendEach(counter, silent, named, clock), notFor };
     }
     return { ...this.#opening, lifeMs: LEASE_MS - (nowMs - this.#openedAtMs) - OPENING_MS };
   }

@@ -4,7 +4,7 @@
 const PAUSE_MS = 50;
 
 /** How long a slice waits for what isolates bring before it says a word: the root is busy telling them. */
-const OPENING_MS = 800;
+const OPENING_MS = 300;
 
 /** How often a root that does not answer is asked. */
 const RETRY_MS = 1_000;

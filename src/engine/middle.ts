@@ -13,11 +13,13 @@ import type { LeaseGrant, LeaseReport } from './lease.ts';
 import {
   isReadable,
   MESSAGE_FORMAT,
+  type MiddleGrant,
   type MiddleReport,
   type OwnerCall,
   type OwnerReply,
   type Question,
 } from './messages.ts';
+import { numberOf } from './slices.ts';
 import type { StoredUpstream } from './stored-upstream.ts';
 import { Upstream } from './upstream.ts';
 
@@ -91,9 +93,10 @@ export class Middle {
 
   /** What a slice begins with, as whoever asks has been told. */
   open({ opening = [] }: Question, asked: readonly Asked[], clock: LogicalClock): void {
+    const { name } = this.#options;
     for (const { counter } of asked) {
       const grant = opening.find((each) => each?.counterId === counter.id);
-      if (grant !== undefined) counter.upstream?.open(grant, counter, clock);
+      if (grant !== undefined && !isHeard(grant, name)) counter.upstream?.open(grant, counter, clock);
     }
   }
 
@@ -150,6 +153,11 @@ export class Middle {
     if (dueInMs === undefined) this.#active.delete(counter.id);
     else this.#nextAtMs = Math.min(this.#nextAtMs, clock.logicalMs + dueInMs);
   }
+}
+
+/** Whether the root has heard of the slice: then it is lent to by what it is answered, and by nothing else. */
+function isHeard({ notFor }: MiddleGrant, name: string): boolean {
+  return Array.isArray(notFor) && notFor.includes(numberOf(name));
 }
 
 /** What a question and its answer say of the demand for counters. */

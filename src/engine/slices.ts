@@ -50,6 +50,11 @@ export function wholeOf(name: string): string | undefined {
   return slice < slices && slices <= SLICES_MAX ? found?.[3] : undefined;
 }
 
+/** Which of its owner's slices it is, from 0. */
+export function numberOf(slice: string): number {
+  return Number(slice.split('/', 2)[1]);
+}
+
 /** The slices of an owner. */
 export function slicesOf(name: string, slices: number): readonly string[] {
   return Array.from({ length: slices }, (_, slice) => sliceName(slice, slices, name));

@@ -65,7 +65,6 @@ export class Upstream {
   readonly #pace = new MiddlePace();
   /** Nothing has been lent to it in any life. */
   #isFresh: boolean;
-  #hasReported = false;
 
   constructor({ rule, startCredit, epoch, nowMs }: NewUpstream, stored?: StoredUpstream) {
     this.#isFresh = stored === undefined;
@@ -229,7 +228,6 @@ export class Upstream {
       isFinal,
     };
     this.#pace.reported(nowMs);
-    this.#hasReported = true;
     if (isFinal) this.#leave(counter, level, clock);
     else if (this.#surplusPerMs > 0) {
       this.#surplusPerMs = 0;
@@ -238,13 +236,10 @@ export class Upstream {
     return report;
   }
 
-  /**
-   * What it begins with, as whoever asks has been told by the root: more and more of it, until it has a word for the root itself. One that
-   * comes back from storage goes on with what it began with.
-   */
+  /** What it begins with, as whoever asks has been told by the root: more and more of it, until the root has heard of it. */
   open(told: MiddleGrant, counter: Counter, clock: LogicalClock): void {
     const grant = believableGrant(told, this.#rule);
-    if (grant === undefined || this.#hasReported) return;
+    if (grant === undefined) return;
     const nowMs = clock.logicalMs;
     if (this.#isFresh) {
       this.#isFresh = false;
