@@ -127,6 +127,7 @@ export class MiddleBook {
   /** An equal part for each slice of what is not lent to isolates, and of the units that nobody has. */
   #partOf({ limit, state, lent }: Counter, clock: LogicalClock): SlicePart {
     const share = 1 / this.#slices.length;
+    const kept = (1 - OPENING_PART) * capacity(limit);
     const all = lent?.lentNow(clock.logicalMs) ?? NO_TERMS;
     let { unitsPerMs, capacity: room } = all;
     for (const slice of this.#slices) {
@@ -135,7 +136,7 @@ export class MiddleBook {
       room -= all.capacity - others.capacity;
     }
     return {
-      units: Math.max(0, available(limit, state, nowMsFor(limit, clock))) * OPENING_PART * share,
+      units: Math.max(0, available(limit, state, nowMsFor(limit, clock)) - kept) * share,
       unitsPerMs: Math.max(0, (OPENING_PART * limit.quota) / limit.windowMs - unitsPerMs) * share,
       capacity: Math.max(0, OPENING_PART * capacity(limit) - room) * share,
       share,

@@ -30,6 +30,22 @@ export function lentBy({ unitsPerMs, capacity, endsAtMs }: MiddleLease, nowMs: n
   return { unitsPerMs, capacity, endsInMs: Math.max(0, endsAtMs - nowMs) };
 }
 
+/** The credit is there until the root knows what this middle owner needs. */
+const GRANTS_ON_CREDIT = 4;
+
+/** A rate needs room to come in for so long; others are asked for theirs meanwhile, but not for ever. */
+const ROOM_MS = 200;
+const GRANTS_MAX = 16;
+
+export function isKnownAfter(grants: number): boolean {
+  return grants >= GRANTS_ON_CREDIT;
+}
+
+/** Until the root knows what is needed here, and has room for it. */
+export function needsAdvance({ capacity, unitsPerMs }: MiddleLease, grants: number): boolean {
+  return !isKnownAfter(grants) || (grants < GRANTS_MAX && capacity < unitsPerMs * ROOM_MS);
+}
+
 /** A grant so much smaller than the one before is worth a word that it has come: others may be waiting for the rest. */
 const MUCH_LESS = 0.75;
 

@@ -8,7 +8,7 @@
  */
 import { charge, decide, giveBack, nowMsFor } from '../core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
-import { capacity, type Decision, denied } from '../core/decision.ts';
+import { capacity, type Decision } from '../core/decision.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import { encodePairs } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
@@ -30,7 +30,7 @@ import {
 import { Middle, type MiddleOptions, type RootCall } from './middle.ts';
 import { type Override, Oversight, saidOfAsked, settledBy } from './oversight.ts';
 import { revived } from './revived.ts';
-import { Root, type RootOptions, type RootPorts } from './root.ts';
+import { MOVED, Root, type RootOptions, type RootPorts } from './root.ts';
 import type { StoredOwner } from './write-behind.ts';
 
 /**
@@ -41,9 +41,6 @@ const QUESTIONS = { keepMs: 15_000, entriesMax: 16_384 };
 
 /** Older than every ruleset. */
 const UNDATED: Version = { activation: 0, builtAtMs: 0 };
-
-/** Said in place of a decision where a slice decides. */
-const MOVED: Decision = denied(1);
 
 interface Answered {
   readonly answer: Answer;
@@ -211,9 +208,8 @@ export class Owner {
     const before = this.#questions.find(question.id);
     if (before !== undefined && before !== 'taken_back') return before.answer;
     const counters: Asked[] = [];
-    for (const asked of question.counters) {
+    for (const { id, limit, shadow, unitsPerSecond, startCredit } of question.counters) {
       const beside = counters.map(({ counter }) => counter);
-      const { id, limit, shadow, unitsPerSecond, startCredit } = asked;
       const counter = this.#obtain({ id, limit, version: call.version, startCredit }, clock, beside);
       counter.demand.report(call.holder, unitsPerSecond, clock.logicalMs);
       counters.push({ counter, shadow });
@@ -233,13 +229,12 @@ export class Owner {
     this.#middle?.open(question, counters, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
     const split = this.#root?.split(question, counters.slice(0, asked), clock);
-    const isMoved = split !== undefined && question.isMovable === true && override.mayLend;
+    const isMoved = split && question.isMovable && override.mayLend;
     const settled = isMoved ? MOVED : settledBy(override, clock.rawMs);
     const { outcome, decisions, charges } =
       settled === undefined
         ? this.#decide(counters, asking, clock)
         : { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] };
-    const said = saidOfAsked(decisions, asked);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
     const lease =
       borrowing && override.mayLend && split === undefined
@@ -251,7 +246,7 @@ export class Owner {
       this.#middle?.noted(counters, { cost, borrowed: borrowing?.report, decisions, lease }, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
-      counters: said.map((own, at) => {
+      counters: saidOfAsked(decisions, asked).map((own, at) => {
         const { counter } = counters[at]!;
         const decision = shadowDenied.has(counter) ? SHADOW_DENIED : own;
         const told = report(counter, decision, { cost, holder: call.holder, clock });

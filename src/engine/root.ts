@@ -2,6 +2,7 @@
  * An owner as the root of middle owners: it lends to those that report, and splits what has become too hot for one object.
  */
 import type { LogicalClock } from '../core/clock.ts';
+import { type Decision, denied } from '../core/decision.ts';
 import type { Counter, Named } from './counters.ts';
 import type { Asked } from './deciding.ts';
 import type { MiddleGrant, MiddleReport, OwnerCall, Question, Split } from './messages.ts';
@@ -9,6 +10,9 @@ import { Meter } from './meter.ts';
 import { MiddleBook } from './middle-book.ts';
 import { believableReport } from './middle-report.ts';
 import { SPLIT_CALLS_PER_SECOND, SPLIT_HOLDERS, slicesFor } from './slices.ts';
+
+/** Said in place of a decision where a slice decides. */
+export const MOVED: Decision = denied(1);
 
 export interface RootOptions {
   /** Whether one of this name may hold leases of this owner as its middle owner. */

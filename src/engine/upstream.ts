@@ -22,22 +22,17 @@ import { MiddleAccount } from './middle-account.ts';
 import { MiddleDemand } from './middle-demand.ts';
 import {
   believableGrant,
+  isKnownAfter,
   isMuchLess,
   leaseOf,
   lentBy,
   type MiddleLease,
   NO_MIDDLE_LEASE,
+  needsAdvance,
 } from './middle-lease.ts';
 import { MiddlePace } from './middle-pace.ts';
-import { isCreditGoing, isLeaseGoing } from './middle-urgency.ts';
+import { isRunningLow } from './middle-urgency.ts';
 import type { Mode, NewUpstream, StoredUpstream } from './stored-upstream.ts';
-
-/** The credit is there until the root knows what this middle owner needs. */
-const GRANTS_ON_CREDIT = 4;
-
-/** A rate needs room to come in for so long; others are asked for theirs meanwhile, but not for ever. */
-const ROOM_MS = 200;
-const GRANTS_MAX = 16;
 
 /** How long a middle owner gathers what is asked for before its first word, unless half of the credit goes sooner. */
 const FIRST_WORD_MS = 50;
@@ -206,7 +201,7 @@ export class Upstream {
     }
     const isFinal = this.#mode === 'leased' && isIdle && unheard < ROUNDING;
     const held = Math.max(0, level - line);
-    const isKnown = this.#grants >= GRANTS_ON_CREDIT;
+    const isKnown = isKnownAfter(this.#grants);
     const wished = counter.demand.totalUnitsPerSecond(nowMs);
     const isShort = this.#demand.isShort(nowMs);
     const unitsPerSecond = this.#demand.report({ wished, isKnown, hasLent: lent.endsInMs > 0 }, nowMs);
@@ -257,6 +252,7 @@ export class Upstream {
     const { epoch } = this.#account;
     if (grant.epoch > epoch) this.#begin(grant.epoch + 1, nowMs);
     if (grant.epoch !== epoch) return;
+    this.#isFresh = false;
     this.#pace.heard(sentMs, nowMs);
     const before = this.#mode === 'leased' ? this.#lease : NO_MIDDLE_LEASE;
     const isNews = this.#take(grant, counter, sentMs, clock);
@@ -270,16 +266,12 @@ export class Upstream {
     this.#advance = moved(this.#advance, -owed, nowMs);
     const level = levelOf(counter, clock) + units;
     const isNews = grant.number > this.#lease.number && sentMs + grant.lifeMs > nowMs;
-    this.#refit(counter, isNews ? this.#adoptGrant(grant, level, { sentMs, nowMs }) : level, clock);
+    this.#refit(counter, isNews ? this.#adoptGrant(grant, level, sentMs, nowMs) : level, clock);
     return isNews;
   }
 
   /** Answers the level, from which an advance that is not needed any more has been taken. */
-  #adoptGrant(
-    grant: MiddleGrant,
-    level: number,
-    { sentMs, nowMs }: { sentMs: number; nowMs: number },
-  ): number {
+  #adoptGrant(grant: MiddleGrant, level: number, sentMs: number, nowMs: number): number {
     const before = this.#mode === 'leased' ? this.#lease : NO_MIDDLE_LEASE;
     this.#mode = 'leased';
     this.#lease = leaseOf(grant, sentMs);
@@ -287,13 +279,7 @@ export class Upstream {
     this.#share = grant.share;
     this.#grants += 1;
     this.#advance = stopped(this.#advance, nowMs);
-    return this.#needsAdvance() ? level : level - this.#endAdvance(level, nowMs);
-  }
-
-  /** Until the root knows what this middle owner needs, and has room for it. */
-  #needsAdvance(): boolean {
-    if (this.#grants < GRANTS_ON_CREDIT) return true;
-    return this.#grants < GRANTS_MAX && this.#lease.capacity < this.#lease.unitsPerMs * ROOM_MS;
+    return needsAdvance(this.#lease, this.#grants) ? level : level - this.#endAdvance(level, nowMs);
   }
 
   /** The advance has done its work: what is missing in it is owed, and what is left of a credit is kept. Answers what is left. */
@@ -345,17 +331,15 @@ export class Upstream {
   #hasNewsInMs(counter: Counter, clock: LogicalClock): number {
     const nowMs = clock.logicalMs;
     const soonestInMs = this.#pace.soonestMs - nowMs;
-    if (soonestInMs === Number.POSITIVE_INFINITY || this.#isRunningLow(counter, clock)) return soonestInMs;
+    if (soonestInMs === Number.POSITIVE_INFINITY) return soonestInMs;
+    const inHand = {
+      mode: this.#mode,
+      lease: this.#lease,
+      advance: this.#advance,
+      level: levelOf(counter, clock),
+    };
+    if (isRunningLow(inHand, this.#demand, { aheadMs: this.#pace.aheadMs, nowMs })) return soonestInMs;
     const hasLent = counter.lent !== undefined && !counter.lent.isEmpty;
     return this.#mode === 'leased' ? this.#demand.fallenInMs(hasLent, nowMs) : Number.POSITIVE_INFINITY;
-  }
-
-  #isRunningLow(counter: Counter, clock: LogicalClock): boolean {
-    const nowMs = clock.logicalMs;
-    const level = levelOf(counter, clock);
-    if (this.#mode === 'credit') return isCreditGoing(this.#advance, this.#demand, level);
-    if (this.#mode === 'cut') return false;
-    const spare = level - advanceAt(this.#advance, nowMs).units;
-    return isLeaseGoing(this.#lease, this.#demand, { spare, aheadMs: this.#pace.aheadMs, nowMs });
   }
 }
