@@ -47,7 +47,7 @@ export interface Question {
   readonly counters: readonly CounterQuestion[];
   /** The cost is an estimate; a correction will follow, and wants to know when it was charged. */
   readonly isEstimate?: boolean;
-  /** A slice of the owner can be asked instead: once it has been split, it does not decide this. */
+  /** A slice of the owner can be asked instead: one that has been split does not decide this. */
   readonly isMovable?: boolean;
   /** What a slice of an owner begins with, as that owner told the isolate. */
   readonly opening?: readonly MiddleGrant[];

@@ -229,8 +229,7 @@ export class Owner {
     this.#middle?.open(question, counters, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
     const split = this.#root?.split(question, counters.slice(0, asked), clock);
-    const isMoved = split && question.isMovable && override.mayLend;
-    const settled = isMoved ? MOVED : settledBy(override, clock.rawMs);
+    const settled = split && override.mayLend ? MOVED : settledBy(override, clock.rawMs);
     const { outcome, decisions, charges } =
       settled === undefined
         ? this.#decide(counters, asking, clock)

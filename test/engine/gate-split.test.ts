@@ -1,62 +1,167 @@
 /** A gate whose owner has been split, or is too busy to say so. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { wholeOf } from '../../src/engine/slices.ts';
+import type { Winner } from '../../src/policy/counter.ts';
 import { answers, fails, healthy, type Sent } from './network.ts';
-import { SECOND_MS, winner } from './rules.ts';
+import { SECOND_MS, type WinnerOptions, winner } from './rules.ts';
 import { type Isolate, World } from './world.ts';
 
-const rule = winner({ quota: 6_400, windowMs: SECOND_MS, owner: 'own/hot', consistency: 'auto' });
+/** Low enough that an isolate asks the owner first, and high enough that it knocks when that is late. */
+const hot = (options: Partial<WinnerOptions> = {}) =>
+  winner({ quota: 3_200, windowMs: SECOND_MS, owner: 'own/hot', consistency: 'auto', ...options });
 
-/** 200 isolates ask so often that the owner is split. */
-async function splitWorld() {
-  const world = new World();
+const rule = hot();
+
+/** One object is never enough for it, so isolates knock before they ask. */
+const huge = hot({ quota: 6_400 });
+
+async function askALot(world: World, asked: Winner, rounds = 5) {
   const isolates = Array.from({ length: 200 }, () => world.isolate());
-  for (let round = 0; round < 5; round += 1) {
-    for (const isolate of isolates) void isolate.send([rule]);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const isolate of isolates) void isolate.send([asked]);
     await world.time.advance(200);
   }
-  const askedBefore = world.calls.length;
-  const callsOf = ({ holder }: Isolate) =>
-    world.calls.slice(askedBefore).filter(({ call }) => call.holder === holder);
   expect(world.calls.some(({ owner }) => wholeOf(owner) === 'own/hot')).toBe(true);
-  return { world, callsOf };
 }
 
-const names = (calls: readonly Sent[]) => calls.map(({ owner }) => wholeOf(owner) ?? owner);
+/** 200 isolates ask so often that the owner is split. */
+async function splitWorld(asked = rule) {
+  const world = new World();
+  await askALot(world, asked);
+  return { world, callsOf: callsIn(world) };
+}
 
-test('what the owner has nothing left for, a slice of it admits: it has lent all there was', async () => {
-  const { world, callsOf } = await splitWorld();
-  const newcomers = Array.from({ length: 30 }, () => world.isolate());
-  let admittedBySlices = 0;
-  for (const newcomer of newcomers) {
-    const { outcome } = await newcomer.ask([rule], { cost: 100, largestCost: 100 });
-    const [first, ...rest] = callsOf(newcomer).map(({ owner }) => owner);
-    expect(first).toBe('own/hot');
-    // The owner's own denial is never the last word.
-    if (rest.length === 0) expect(outcome).toBe('allowed');
-    else if (outcome === 'allowed') admittedBySlices += 1;
-  }
-  expect(admittedBySlices).toBeGreaterThan(0);
+/** What an isolate has asked, of whom. */
+function callsIn(world: World) {
+  return ({ holder }: Isolate) => world.calls.filter(({ call }) => call.holder === holder);
+}
+
+/** `owner`, `slice` or `knock`. */
+const words = (calls: readonly Sent[]) =>
+  calls.map(({ owner, call }) => (call.knock !== undefined ? 'knock' : wholeOf(owner) ? 'slice' : 'owner'));
+
+const onlyTo = (isolate: Isolate, fate: ReturnType<typeof answers>) => (sent: Sent) =>
+  sent.call.holder === isolate.holder && sent.owner === 'own/hot' ? fate : healthy(sent);
+
+describe('an isolate that comes later', () => {
+  test('is sent on by the owner, which charges nothing, and is decided by its slice', async () => {
+    const { world, callsOf } = await splitWorld();
+    const newcomer = world.isolate();
+    expect(await newcomer.ask([rule])).toMatchObject({ outcome: 'allowed', source: 'owner', tookMs: 4 });
+    expect(await newcomer.ask([rule])).toMatchObject({ outcome: 'allowed', source: 'owner', tookMs: 2 });
+    expect(words(callsOf(newcomer))).toEqual(['owner', 'slice', 'slice']);
+  });
+
+  test('knocks first where one object is never enough, and asks the owner nothing', async () => {
+    const { world, callsOf } = await splitWorld(huge);
+    const newcomer = world.isolate();
+    expect(await newcomer.ask([huge])).toMatchObject({ outcome: 'allowed', source: 'owner', tookMs: 4 });
+    expect(words(callsOf(newcomer))).toEqual(['knock', 'slice']);
+  });
+
+  test('knocks in vain at the slice of an owner that is not split, once, and asks the owner', async () => {
+    const world = new World();
+    const isolate = world.isolate();
+    for (let asked = 0; asked < 3; asked += 1)
+      expect(await isolate.ask([huge])).toMatchObject({ outcome: 'allowed' });
+    expect(words(callsIn(world)(isolate)).filter((word) => word === 'knock')).toHaveLength(1);
+    expect(words(callsIn(world)(isolate)).at(-1)).toBe('owner');
+  });
+
+  test('waits for a knock no longer than a round trip takes', async () => {
+    const world = new World({
+      network: (sent) => (sent.call.knock ? answers({ thereMs: 5_000 }) : healthy(sent)),
+    });
+    expect(await world.isolate().ask([huge])).toMatchObject({ outcome: 'allowed', tookMs: 62 });
+  });
 });
 
-test('an owner too busy to be asked is probed with the question, so that whoever cannot ask hears of its slices', async () => {
+describe('an owner that is late', () => {
+  test('is not waited for once its slice has begun, and what it says then charges nothing', async () => {
+    const { world, callsOf } = await splitWorld();
+    const newcomer = world.isolate();
+    world.network = onlyTo(newcomer, answers({ thereMs: 700 }));
+    expect(await newcomer.ask([rule])).toMatchObject({ outcome: 'allowed', source: 'owner', tookMs: 64 });
+    expect(words(callsOf(newcomer))).toEqual(['owner', 'knock', 'slice']);
+    const usedBefore = world.used(rule);
+    await world.time.advance(2 * SECOND_MS);
+    expect(world.used(rule)).toBeLessThanOrEqual(usedBefore);
+    expect(callsOf(newcomer).some(({ call }) => (call.giveBacks?.length ?? 0) > 0)).toBe(false);
+    expect(world.problems).toEqual([]);
+  });
+
+  test('that charged before it was split has that taken back', async () => {
+    const world = new World();
+    const early = world.isolate();
+    world.network = onlyTo(early, answers({ thereMs: 1, backMs: 900 }));
+    const verdict = early.send([rule]);
+    await askALot(world, rule, 3);
+    expect(await world.time.settle(verdict)).toMatchObject({ outcome: 'allowed', source: 'owner' });
+    world.network = healthy;
+    await world.time.advance(SECOND_MS);
+    const [question] = callsIn(world)(early);
+    const taking = callsIn(world)(early).filter(({ call }) => (call.giveBacks?.length ?? 0) > 0);
+    expect(taking.map(({ owner, call }) => [owner, call.giveBacks])).toEqual([
+      ['own/hot', [question!.call.question!.id]],
+    ]);
+  });
+
+  test('is waited for on while its slice has not begun, and knocked for now and then, once for all who wait', async () => {
+    const world = new World({
+      network: (sent) => (sent.call.knock ? healthy(sent) : answers({ thereMs: 500 })),
+    });
+    const isolate = world.isolate();
+    const verdicts = Array.from({ length: 10 }, () => isolate.send([rule]));
+    const decided = await world.time.settle(Promise.all(verdicts));
+    for (const { outcome, source } of decided) {
+      expect(outcome).toBe('allowed');
+      expect(source).not.toBe('fallback');
+    }
+    const knocks = callsIn(world)(isolate).filter(({ call }) => call.knock !== undefined);
+    expect(knocks.length).toBeGreaterThan(3);
+    expect(knocks.length).toBeLessThan(10);
+    for (const [at, { atMs }] of knocks.entries())
+      if (at > 0) expect(atMs - knocks[at - 1]!.atMs).toBeGreaterThanOrEqual(60);
+  });
+
+  test('and usually is, is waited for twice as long as usual', async () => {
+    const world = new World({ network: () => answers({ thereMs: 100, backMs: 1 }) });
+    const isolate = world.isolate();
+    await isolate.ask([rule]);
+    const knocksOf = () => callsIn(world)(isolate).filter(({ call }) => call.knock !== undefined).length;
+    const before = knocksOf();
+    await isolate.ask([rule]);
+    expect(knocksOf()).toBe(before);
+  });
+
+  const never: readonly [string, Winner][] = [
+    ['a limit that denies most of what could split its owner', hot({ quota: 600 })],
+    ['a strict rule', hot({ consistency: 'strict' })],
+    ['a window', hot({ algorithm: 'fixed_window' })],
+    ['an owner of many callers', { ...hot(), owner: { name: 'shared/7', shared: true } }],
+    ['a slice', hot({ owner: 'slice/3/11/own/hot' })],
+    ['the owner of a region', hot({ owner: 'region/weur/own/hot' })],
+  ];
+  test.each(never)('of %s is never knocked for', async (_, asked) => {
+    const world = new World({ network: () => answers({ thereMs: 500 }) });
+    const isolate = world.isolate();
+    await isolate.ask([asked]);
+    await isolate.ask([asked]);
+    expect(world.calls.some(({ call }) => call.knock !== undefined)).toBe(false);
+  });
+});
+
+test('an owner too busy to be asked is decided without, and its slice asked next, which has begun', async () => {
   const { world, callsOf } = await splitWorld();
   const newcomer = world.isolate();
-  world.network = (sent) =>
-    sent.call.holder === newcomer.holder ? fails({ overloaded: true }) : healthy(sent);
+  world.network = onlyTo(newcomer, fails({ overloaded: true }));
   expect(await newcomer.ask([rule])).toMatchObject({ outcome: 'allowed', source: 'fallback' });
-  world.network = healthy;
-  await world.time.advance(601);
-  expect(await newcomer.ask([rule])).toMatchObject({ source: 'fallback', tookMs: 0 });
-  await world.time.advance(SECOND_MS);
-  const [, probe] = callsOf(newcomer);
-  expect(probe).toMatchObject({ owner: 'own/hot', call: { question: { cost: 0 } } });
+  await world.time.advance(10);
   expect(await newcomer.ask([rule])).toMatchObject({ outcome: 'allowed', source: 'owner' });
-  expect(names(callsOf(newcomer).slice(-1))).toEqual(['own/hot']);
-  expect(callsOf(newcomer).at(-1)!.owner).not.toBe('own/hot');
+  expect(words(callsOf(newcomer))).toEqual(['owner', 'knock', 'slice']);
 });
 
-test('a denial beside a strict rule, which has no slices, is the last word and is remembered', async () => {
+test('what is counted beside a strict rule, which has no slices, the owner decides; its denial is the last word and is remembered', async () => {
   const { world } = await splitWorld();
   const strict = winner({ quota: 1, owner: 'own/hot', consistency: 'strict', policy: 'strict' });
   const newcomer = world.isolate();
@@ -65,21 +170,6 @@ test('a denial beside a strict rule, which has no slices, is the last word and i
   const { length } = world.callsTo('own/hot');
   expect(await newcomer.ask([rule, strict])).toMatchObject({ outcome: 'denied', source: 'deny_memory' });
   expect(world.callsTo('own/hot')).toHaveLength(length);
-});
-
-test('a probe that is not answered leaves nothing to be taken back; a question does', async () => {
-  const world = new World({ network: () => answers({ thereMs: 5_000 }) });
-  const isolate = world.isolate();
-  for (let sent = 0; sent < 3; sent += 1) await isolate.ask([winner({ quota: 100 })]);
-  await world.time.advance(601);
-  await isolate.ask([winner({ quota: 100 })]);
-  await world.time.advance(1_001);
-  world.network = healthy;
-  await world.time.advance(601);
-  await isolate.ask([winner({ quota: 100 })]);
-  const ids = world.calls.map(({ call }) => call.question!.id);
-  expect(ids.map((id) => id.endsWith(':probe'))).toEqual([false, false, false, true, true]);
-  expect(world.calls.at(-1)!.call.giveBacks).toEqual(ids.slice(0, 3));
 });
 
 test('an owner that is slow with its first answer has one question in its queue; a moment before there may be more', async () => {
@@ -93,19 +183,4 @@ test('an owner that is slow with its first answer has one question in its queue;
   expect(world.calls.map(({ atMs }) => atMs)).toEqual([0, 30, 60]);
   await world.time.advance(SECOND_MS);
   expect(world.calls).toHaveLength(5);
-});
-
-test('what a split owner charged too late is taken back seconds later, and by then it has time', async () => {
-  const { world, callsOf } = await splitWorld();
-  const newcomer = world.isolate();
-  const isLate = ({ call }: Sent) => call.holder === newcomer.holder;
-  world.network = (sent) => (isLate(sent) ? answers({ thereMs: 1_200 }) : healthy(sent));
-  expect(await newcomer.ask([rule])).toMatchObject({ source: 'fallback', tookMs: SECOND_MS });
-  world.network = healthy;
-  const taking = () => callsOf(newcomer).filter(({ call }) => (call.giveBacks?.length ?? 0) > 0);
-  await world.time.advance(201 + 5 * SECOND_MS);
-  expect(taking()).toHaveLength(0);
-  await world.time.advance(5 * SECOND_MS);
-  expect(names(taking())).toEqual(['own/hot']);
-  expect(world.problems).toEqual([]);
 });

@@ -141,10 +141,23 @@ describe('an isolate', () => {
     expect(movedAt('isolate', groupOf(), []).place().opening).toBeUndefined();
   });
 
-  test('told again while it asks the slice, keeps to what it was told first', () => {
-    const { slices, place } = movedAt();
+  test('told again while it asks the slice, keeps to that one, and takes along what was told last', () => {
+    const { slices, place, clock } = movedAt();
+    const { name } = place().owner;
+    clock.nowMs += 900;
     slices.move(groupOf(), { slices: 8, opening: [{ ...grant, number: 2 }] });
-    expect(place().opening).toEqual([grant]);
+    expect(place()).toMatchObject({ owner: { name }, opening: [grant] });
+    slices.move(groupOf(), { slices: 32, opening: [{ ...grant, number: 3 }] });
+    clock.nowMs += 900;
+    expect(place()).toMatchObject({ owner: { name }, opening: [{ number: 3 }] });
+    slices.move(groupOf(), { slices: 32, opening: [] });
+    expect(place().opening).toEqual([{ ...grant, number: 3 }]);
+  });
+
+  test('that guesses that its owner has been split guesses the slice that it would be told', () => {
+    const group = groupOf([counted({ quota: 10_000 })]);
+    const { slices } = movedAt('isolate', group, [grant], 32);
+    expect(new Slices('isolate', () => 0).guessed(group).owner).toEqual(slices.placed(group).owner);
   });
 
   test('sends on what the owner did not admit and cannot charge any more, and nothing else', () => {
