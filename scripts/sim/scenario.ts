@@ -21,6 +21,8 @@ export interface Case {
   /** Tells the cases of one scenario apart; empty when there is one only. */
   readonly label: string;
   readonly plan: (random: Random) => Plan;
+  /** Takes a minute or more, and is left out of what every change has to pass. */
+  readonly isLong?: boolean;
 }
 
 export interface Plan {

@@ -136,6 +136,13 @@ describe('how long', () => {
     expect(leaseTerms(ask({ limit, lifeMsMax: 70 }))!.lifeMs).toBe(70);
   });
 
+  test('a second at least; of one that has asked once, until it must have asked again', () => {
+    const terms = (isTentative: boolean) =>
+      leaseTerms(ask({ isTentative, isFirst: true, demand: { holders: 40 } }))!;
+    expect(terms(false)).toMatchObject({ renewInMs: 100, lifeMs: SECOND_MS });
+    expect(terms(true)).toMatchObject({ renewInMs: 100, lifeMs: 200 });
+  });
+
   test.each([1, 10, 100, 1_000, 4_096])(
     '%i holders ask no more often than an owner can answer',
     (holders) => {

@@ -9,7 +9,9 @@ import { SOAK } from '../../scripts/sim/soak.ts';
 const OPTIONS = { timeout: 60_000 };
 
 const rows = SCENARIOS.flatMap((scenario) =>
-  scenario.cases.map((each) => ({ name: rowName(scenario, each), plan: each.plan })),
+  scenario.cases
+    .filter(({ isLong }) => isLong !== true)
+    .map((each) => ({ name: rowName(scenario, each), plan: each.plan })),
 );
 
 /** Rows that break a promise as the engine stands. Once one holds, its test fails, and the name has to go from here. */
