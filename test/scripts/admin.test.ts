@@ -227,6 +227,9 @@ describe('a caller', { timeout: MS_MAX }, () => {
     expect((await limiter(`check ${all} --cost 9`)).stdout).toMatch(
       /^allowed, cost 9, .*\n {2}policy "default": allowed, /,
     );
+    expect((await limiter(`check ${all} --peek --bound`)).stdout).toMatch(
+      /\n {2}policy "default": allowed, .*\n {4}\S.* 41 units/,
+    );
     const { stdout } = await limiter(`inspect ${all} --json`);
     const { counters } = JSON.parse(stdout) as { counters: { remaining: number }[] };
     expect(counters[0]!.remaining).toBeLessThan(33);

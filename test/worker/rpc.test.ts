@@ -20,6 +20,15 @@ it('decides on the gateway’s counters', async () => {
   expect(second.remaining).toBe(first.remaining! - 2);
 });
 
+it('tells the worst cases of each policy when asked, and only then', async () => {
+  const attributes = { remote_address: '192.0.2.46', path: '/v1/items' };
+  const [plain] = (await limiter.check({ attributes, peek: true })).policies;
+  expect(plain).not.toHaveProperty('bound');
+  const [told] = (await limiter.check({ attributes, peek: true, bound: true })).policies;
+  expect(told!.bound!.limit.burstUnits).toBe(told!.limit);
+  expect(told!.bound!.sentences.length).toBeGreaterThan(0);
+});
+
 it('takes the region that its caller is in', async () => {
   const attributes = { remote_address: '192.0.2.45', path: '/v1/items' };
   expect(await limiter.check({ attributes, region: 'weur' })).toMatchObject({ allowed: true });

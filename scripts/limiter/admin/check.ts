@@ -23,6 +23,7 @@ interface Options extends ConnectionOptions {
   readonly domain?: string;
   readonly cost?: string;
   readonly peek?: boolean;
+  readonly bound?: boolean;
   readonly region?: string;
 }
 
@@ -43,6 +44,7 @@ const answer = z.looseObject({
       remaining: z.number().nullable(),
       resetSeconds: z.number().nullable(),
       retryAfterSeconds: z.number().nullable(),
+      bound: z.looseObject({ sentences: z.array(z.string()) }).nullish(),
     }),
   ),
   ignored: z.array(z.string()),
@@ -58,9 +60,10 @@ export function checkCommand(): Command {
       'where it comes from, for rules of regions (default: where this command runs)',
     )
     .option('--peek', 'only say what would be decided, and charge nothing')
+    .option('--bound', 'also say what each policy can admit above its limit at worst, and when')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { cost, peek } = options;
+      const { cost, peek, bound } = options;
       const client = lookupClient(options);
       const body = {
         ...domainPart(options.domain),
@@ -68,6 +71,7 @@ export function checkCommand(): Command {
         ...(cost !== undefined && { cost: parseWhole(cost, '--cost', 0) }),
         ...(options.region !== undefined && { region: options.region }),
         ...(peek && { peek }),
+        ...(bound && { bound }),
       };
       const found = await client.ask(answer, { method: 'POST', path: '/check', body });
       if (options.json) printJson(found);
@@ -83,7 +87,7 @@ function answerText(found: z.output<typeof answer>): string {
   const delay = delayMs === 0 ? '' : `, to be held back for ${durationText(delayMs)}`;
   return [
     `${allowed ? 'allowed' : 'denied'}${why}, cost ${cost}, decided by ${plainText(source)}${wait}${delay}`,
-    ...policies.map(policyLine),
+    ...policies.flatMap((policy) => [policyLine(policy), ...boundLines(policy)]),
     ...(shadowDenied.length === 0 ? [] : [`  denied in shadow: ${plainText(shadowDenied.join(', '))}`]),
     ...(ignored.length === 0 ? [] : [`  known to no rule: ${plainText(ignored.join(', '))}`]),
   ].join('\n');
@@ -95,4 +99,8 @@ function policyLine(policy: z.output<typeof answer>['policies'][number]): string
   const left = remaining === null ? 'level unknown' : `${remaining} of ${limit} ${per} left`;
   const full = resetSeconds ? `, full again in ${durationText(resetSeconds * 1_000)}` : '';
   return `  policy ${JSON.stringify(policy.policy)}: ${plainText(outcome)}, ${left}${full}`;
+}
+
+function boundLines({ bound }: z.output<typeof answer>['policies'][number]): readonly string[] {
+  return bound?.sentences.map((sentence) => `    ${plainText(sentence)}`) ?? [];
 }
