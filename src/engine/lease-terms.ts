@@ -21,6 +21,9 @@ const SLICE_MS_MIN = 50;
 const CALM_RENEWAL_MS = 500;
 const LIFE_MS = 1_000;
 
+/** Whoever has asked once asks again within so long, or is no hot key: the rate that it is lent is missing elsewhere. */
+const TENTATIVE_MS = 150;
+
 /** A renewal may come a little late. */
 const REFILL_MARGIN = 1.2;
 
@@ -106,7 +109,7 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const isWhole = limit.algorithm !== 'token_bucket' || !isScarce;
   const units = isWhole ? Math.floor(wanted) : wanted;
   const renewInMs = isScarce || ask.isFirst ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
-  const lifeMs = Math.min(ask.lifeMsMax, Math.max(ask.isTentative ? 0 : LIFE_MS, 2 * renewInMs));
+  const lifeMs = Math.min(ask.lifeMsMax, ask.isTentative ? TENTATIVE_MS : Math.max(LIFE_MS, 2 * renewInMs));
   if (unitsPerMs === 0 && units + held < 1) return undefined;
   // Room for what is in hand, and for what comes in until the next renewal: more would lie empty here and be missing there.
   const needed = Math.max(1, ask.cost, held + units + unitsPerMs * renewInMs * REFILL_MARGIN);
