@@ -97,9 +97,12 @@ export interface Asker {
 export function startAsking(group: Group, { ask, sentOn, ahead, around, leave }: Asker): Pending {
   const asked: Asked = { group, result: undefined };
   const finish = async () => {
-    asked.group = (await ahead(group)) ?? group;
+    // Nothing is waited for where there is nothing to wait for: a question goes at once.
+    const known = ahead(group);
+    if (known !== undefined) asked.group = (await known) ?? group;
     const first = ask(asked.group);
-    const detour = await around(asked.group, first);
+    const way = around(asked.group, first);
+    const detour = way && (await way);
     if (detour !== undefined) leave(asked.group, first);
     const next = detour ?? sentOn(asked.group, await first);
     if (next !== undefined) asked.group = next;
