@@ -240,11 +240,12 @@ export class Owners {
   }
 
   /**
-   * A request whose time has run out while others waited for the owner. If the owner answers them, it is the lease that is short and not
-   * the owner that is away: all that could be lent is spent, and a fallback would admit beyond it.
+   * A request whose time has run out while others waited for the owner. If the owner answers them and has lent, it is the lease that is short
+   * and not the owner that is away: all that could be lent is spent, and a fallback would admit beyond it.
    */
   #outOfTime(group: Group, link: OwnerLink, isLeasing: boolean): GroupResult {
-    if (!isLeasing || !link.isAnswering) return { kind: 'unanswered' };
+    const hasLent = this.leases.last(group) !== undefined;
+    if (!isLeasing || !link.isAnswering || !hasLent) return { kind: 'unanswered' };
     return { kind: 'dry', retryAfterMs: this.leases.held(group)?.waitMs(1, this.#nowMs()) ?? link.usualMs };
   }
 
