@@ -21,8 +21,13 @@ const USUAL_TIMES = 2;
 /** From so many units a second on a key is there for thousands of isolates: each knocks before its first question. */
 const KNOCKED_FIRST_PER_SECOND = 5_000;
 
-/** How often an isolate knocks at most. */
+/** How often an isolate knocks at most; after a knock in vain it waits half again as long for the next. */
 const KNOCK_MS = 60;
+const KNOCK_MS_MAX = 2_000;
+const LATER = 1.5;
+
+/** By then it may be another story. */
+const FORGET_AFTER_MS = 5_000;
 
 const KNOCKED_MAX = 256;
 
@@ -37,8 +42,8 @@ export interface DetourPorts {
 export class Detour {
   readonly #slices: Slices;
   readonly #ports: DetourPorts;
-  /** When each owner's slice was last knocked at. */
-  readonly #knocked = new BoundedMap<number>(KNOCKED_MAX);
+  /** When each owner's slice was last knocked at, and how long after that it is left alone. */
+  readonly #knocked = new BoundedMap<{ readonly atMs: number; readonly pauseMs: number }>(KNOCKED_MAX);
 
   constructor(slices: Slices, ports: DetourPorts) {
     this.#slices = slices;
@@ -89,8 +94,12 @@ export class Detour {
     const { name } = group.owner;
     const nowMs = this.#ports.nowMs();
     if (!isWorthAKnock(group) || this.#slices.placed(group) !== group) return;
-    if (nowMs - (this.#knocked.get(name) ?? Number.NEGATIVE_INFINITY) < KNOCK_MS) return;
-    this.#knocked.set(name, nowMs);
+    const last = this.#knocked.get(name);
+    const sinceMs = last === undefined ? Number.POSITIVE_INFINITY : nowMs - last.atMs;
+    if (sinceMs < (last?.pauseMs ?? 0)) return;
+    const isNew = last === undefined || sinceMs >= FORGET_AFTER_MS;
+    const pauseMs = isNew ? KNOCK_MS : Math.min(KNOCK_MS_MAX, LATER * last.pauseMs);
+    this.#knocked.set(name, { atMs: nowMs, pauseMs });
     if (await this.#ports.knock(this.#slices.guessed(group), version)) this.#slices.moveAsGuessed(group);
   }
 }

@@ -2,6 +2,7 @@
  * The counters of a request, by the owner that decides them together.
  */
 import type { OwnerRef, Winner } from '../policy/counter.ts';
+import { isLendable } from './lease-terms.ts';
 import type { MiddleGrant } from './messages.ts';
 
 export interface Group {
@@ -54,9 +55,10 @@ export function phasesOf(
   return empty.length === 0 || others.length === 0 ? [groups] : [empty, others];
 }
 
-/** Whether all that is enforced can be lent to a slice of the owner, and on. A strict rule has one object, whatever that can carry. */
+/** Whether all that is enforced can be lent to a slice of the owner, and on. A strict rule has one object, whatever that can carry, and so has a tiny burst. */
 export function isSliceable({ enforced }: Group): boolean {
   return enforced.every(
-    ({ rule }) => rule.consistency !== 'strict' && rule.limit?.algorithm === 'token_bucket',
+    ({ rule: { consistency, limit } }) =>
+      consistency !== 'strict' && limit?.algorithm === 'token_bucket' && isLendable(limit),
   );
 }

@@ -42,12 +42,15 @@ export interface Message {
 
 export interface Patience {
   readonly waitMs: number;
-  /** Whether running out of it says something about the owner, and not only about what was left of the deadline. */
-  readonly isFair: boolean;
+  /** An owner that has had so long for an answer, to this or to what was asked before, has failed; in less there is not enough left of the deadline. */
+  readonly fairMs: number;
 }
 
 /** Nobody waits for a probe, so it has as long as any request ever has: an owner that starts again is slow at first. */
-const PROBE_PATIENCE: Patience = { waitMs: 1_000, isFair: true };
+const PROBE_PATIENCE: Patience = { waitMs: 1_000, fairMs: 1_000 };
+
+/** A slice that is asked by thousands at once may take a while. */
+const KNOCK_PATIENCE: Patience = { waitMs: 500, fairMs: 500 };
 
 const UNANSWERED: InquiryResult = { kind: 'unanswered' };
 
@@ -92,8 +95,9 @@ export class Inquiries {
 
   /** Whether a slice has begun with these counters; false when it does not answer. */
   async knock(to: Recipient, message: Message): Promise<boolean> {
-    const { reply } = await this.#send(to, message);
-    return reply?.isOpen === true;
+    if (this.#advise(to.link) !== 'ask') return false;
+    const result = await this.#within(to, message, KNOCK_PATIENCE);
+    return result.kind === 'answered' && result.reply.isOpen === true;
   }
 
   /** Delivers what no request waits for: the message, and what rides along (debts, voids, corrections, slots). */
@@ -107,16 +111,18 @@ export class Inquiries {
     return advice === 'ask' ? breaker.advise({ inFlight: inFlight.count(nowMs), nowMs }) : advice;
   }
 
-  async #within(to: Recipient, message: Message, { waitMs, isFair }: Patience): Promise<InquiryResult> {
+  async #within(to: Recipient, message: Message, { waitMs, fairMs }: Patience): Promise<InquiryResult> {
     const { link } = to;
     const timer = this.#ports.timer(waitMs);
     link.inFlight.began(this.#nowMs());
+    link.awaited(this.#nowMs());
     const sent = this.#send(to, message);
     const first = await Promise.race([sent, timer.done]);
     timer.cancel();
     // A call that nobody waits for any more may hang for as long as it likes: it must not keep the breaker from closing.
     link.inFlight.ended();
     if (first?.reply === undefined) {
+      const isFair = waitMs >= fairMs || link.awaitedMs(this.#nowMs()) >= fairMs;
       if (first !== undefined || isFair) this.#failed(to, { overloaded: first?.overloaded ?? false });
       return { kind: 'unanswered', late: sent };
     }
@@ -135,7 +141,8 @@ export class Inquiries {
     try {
       const reply = await this.#attempt(owner, call);
       const nowMs = this.#nowMs();
-      link.answeredAfter(nowMs - sentMs);
+      // A slice that has not begun does next to nothing: how long it takes for that says nothing of a question.
+      if (message.knock === undefined) link.answeredAfter(nowMs - sentMs);
       this.#ports.answered?.(nowMs - sentMs);
       if (reply.clamps !== undefined || isNewer(reply.version, message.version)) this.#ports.heard?.(reply);
       link.debts.acknowledged(debts);

@@ -77,6 +77,11 @@ export class MiddleBook {
     return [...this.#records];
   }
 
+  /** Who has been lent to. */
+  get holders(): readonly string[] {
+    return [...this.#records.keys()];
+  }
+
   has(holder: string): boolean {
     return this.#records.has(holder);
   }
@@ -113,8 +118,10 @@ export class MiddleBook {
   ): MiddleGrant {
     counter.lent ??= new LeaseBook(clock.logicalMs);
     const part = this.#partOf(counter, clock);
-    const units = Math.min(part.units, part.capacity);
-    const terms = { ...part, units, lifeMs: LEASE_MS, renewInMs: 0, isScarce: false };
+    // Those that have been heard of may have more than their part by now.
+    const room = Math.min(part.capacity, roomBeside(counter, silent, clock) / silent.length);
+    const units = Math.min(part.units, room);
+    const terms = { ...part, capacity: room, units, lifeMs: LEASE_MS, renewInMs: 0, isScarce: false };
     const lent = (this.#opening?.lent ?? 0) + units;
     const record = { ...NEW_RECORD, epoch, lent, number, unitsPerMs: part.unitsPerMs };
     for (const slice of silent) {
@@ -197,7 +204,7 @@ export class MiddleBook {
       demand: demandsOf(this.#demand, holder, clock),
       recent: demandsOf(this.#recent, holder, clock),
     });
-    const terms = this.#asOpened(asked, report.held, counter, clock);
+    const terms = this.#asOpened(asked, { holder, held: report.held }, counter, clock);
     const { units, unitsPerMs } = terms;
     // Whoever lives on credit is better off with that than with nothing.
     const isCold = clock.logicalMs - this.#sinceMs < COLD_MS;
@@ -226,9 +233,15 @@ export class MiddleBook {
   }
 
   /** Who asks which slice shows only when all have moved: until then each has an equal part. */
-  #asOpened(terms: MiddleTerms, held: number, counter: Counter, clock: LogicalClock): MiddleTerms {
+  #asOpened(
+    terms: MiddleTerms,
+    { holder, held }: { holder: string; held: number },
+    counter: Counter,
+    clock: LogicalClock,
+  ): MiddleTerms {
     if (this.#opening === undefined || clock.logicalMs - this.#sinceMs >= SETTLED_MS) return terms;
-    const { units, unitsPerMs, capacity: room } = this.#partOf(counter, clock);
+    const { units, unitsPerMs, capacity: part } = this.#partOf(counter, clock);
+    const room = Math.min(part, roomBeside(counter, [holder], clock));
     return {
       ...terms,
       units: Math.max(terms.units, Math.min(units, room - held)),
@@ -236,6 +249,18 @@ export class MiddleBook {
       capacity: Math.max(terms.capacity, room),
     };
   }
+}
+
+/** The room that is lent to nobody but these. */
+function roomBeside(
+  { limit, lent }: Counter,
+  holders: readonly string[],
+  { logicalMs }: LogicalClock,
+): number {
+  const all = lent?.lentNow(logicalMs).capacity ?? 0;
+  let others = all;
+  for (const holder of holders) others -= all - (lent?.lentToOthers(holder).capacity ?? 0);
+  return Math.max(0, capacity(limit) - others);
 }
 
 type SlicePart = Pick<MiddleTerms, 'units' | 'unitsPerMs' | 'capacity' | 'share'>;

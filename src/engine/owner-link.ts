@@ -41,6 +41,8 @@ export class OwnerLink {
   readonly messenger: Messenger = { untilMs: Number.NEGATIVE_INFINITY, isAway: false };
   #usualMs: number | undefined;
   #silentSinceMs: number | undefined;
+  /** When the question went that the first answer since the last is awaited for. */
+  #awaitedSinceMs: number | undefined;
 
   constructor(lost: {
     readonly onDebtLost: (count: number) => void;
@@ -100,9 +102,20 @@ export class OwnerLink {
    * outage, and must not stretch the next deadlines.
    */
   answeredAfter(tookMs: number): void {
+    this.#awaitedSinceMs = undefined;
     if (tookMs > DEADLINE_MAX_MS) return;
     this.#usualMs =
       this.#usualMs === undefined ? tookMs : this.#usualMs + LATEST_WEIGHT * (tookMs - this.#usualMs);
+  }
+
+  /** A question has gone. */
+  awaited(nowMs: number): void {
+    this.#awaitedSinceMs ??= nowMs;
+  }
+
+  /** For how long no answer has come, to whatever was asked meanwhile. */
+  awaitedMs(nowMs: number): number {
+    return this.#awaitedSinceMs === undefined ? 0 : nowMs - this.#awaitedSinceMs;
   }
 
   answeredInTime(): void {

@@ -228,8 +228,9 @@ export class Owner {
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
     this.#middle?.open(question, counters, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
-    const split = this.#root?.split(question, counters.slice(0, asked), clock);
-    const settled = split && override.mayLend ? MOVED : settledBy(override, clock.rawMs);
+    // What an operator has decided no slice knows of.
+    const split = override.mayLend ? this.#root?.split(question, counters, clock) : undefined;
+    const settled = split ? MOVED : settledBy(override, clock.rawMs);
     const { outcome, decisions, charges } =
       settled === undefined
         ? this.#decide(counters, asking, clock)
@@ -297,6 +298,7 @@ export class Owner {
     return {
       obtain: (named, clock) => this.#obtain(named, clock),
       onChanged: (counter, clock) => this.#changed(counter, clock),
+      counters: () => this.#counters.values(),
       nextNumber: () => this.#nextNumber(),
     };
   }

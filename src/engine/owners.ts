@@ -146,7 +146,7 @@ export class Owners {
         this.#noLease(group))
       : undefined;
     const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
-    const patience = { waitMs, isFair: waitMs >= deadlineMs * FAIR_PART };
+    const patience = { waitMs, fairMs: deadlineMs * FAIR_PART };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     for (const each of counted) each.ended();
     return this.#learnFrom(result, { group, ask, sentMs, background });
@@ -154,8 +154,9 @@ export class Owners {
 
   /** The group as it is to be asked for after all, where that result is not the last word (`engine/slices`). */
   sentOn(group: Group, result: GroupResult, { version }: Ask, background: Background): Group | undefined {
-    // An owner that is too busy to be asked may have been split, for whoever comes next.
-    if (result.kind === 'unanswered') background(this.#detour.look(group, version));
+    // An owner that is too busy to answer may have been split, for whoever comes next.
+    if (result.kind === 'unanswered' && result.late !== undefined)
+      background(this.#detour.look(group, version));
     return this.#slices.sentOn(group, result);
   }
 
@@ -188,7 +189,7 @@ export class Owners {
     const lease =
       this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: waitMs }) ?? NO_LEASE;
     const message = { version: ask.version, question: this.#questionOf(group, renewal, lease) };
-    const patience = { waitMs, isFair: true };
+    const patience = { waitMs, fairMs: waitMs };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
     inFlight.ended();
     this.#learnFrom(result, { group, ask: renewal, sentMs, background });
@@ -269,7 +270,7 @@ export class Owners {
     if (answer === undefined) return { kind: 'unanswered' };
     this.#learnLevels(answer, incarnation);
     const { group, ask } = learning;
-    if (answer.split !== undefined) this.#slices.move(group, answer.split);
+    if (answer.split !== undefined) this.#slices.move(group, answer.split, learning.sentMs);
     if (this.#acceptLease(reply, learning)) {
       // Whether the next request is admitted, the lease says, and no denial of the owner's own bucket.
       for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
@@ -289,7 +290,7 @@ export class Owners {
     if (reply?.answer === undefined) return undefined;
     const { answer, incarnation } = reply;
     this.#learnLevels(answer, incarnation);
-    if (answer.split !== undefined) this.#slices.move(learning.group, answer.split);
+    if (answer.split !== undefined) this.#slices.move(learning.group, answer.split, learning.sentMs);
     this.#acceptLease(reply, learning);
     return { answer, incarnation };
   }

@@ -9,7 +9,7 @@ import type { MiddleGrant, MiddleReport, OwnerCall, Question, Split } from './me
 import { Meter } from './meter.ts';
 import { MiddleBook } from './middle-book.ts';
 import { believableReport } from './middle-report.ts';
-import { SPLIT_CALLS_PER_SECOND, SPLIT_HOLDERS, slicesFor } from './slices.ts';
+import { countOf, SPLIT_CALLS_PER_SECOND, SPLIT_HOLDERS, slicesFor } from './slices.ts';
 
 /** Said in place of a decision where a slice decides. */
 export const MOVED: Decision = denied(1);
@@ -24,6 +24,7 @@ export interface RootOptions {
 export interface RootPorts {
   readonly obtain: (named: Named, clock: LogicalClock) => Counter;
   readonly onChanged: (counter: Counter, clock: LogicalClock) => void;
+  readonly counters: () => Iterable<Counter>;
   /** What the next grant is called. */
   readonly nextNumber: () => number;
 }
@@ -33,6 +34,8 @@ export class Root {
   readonly #ports: RootPorts;
   /** Questions that may be about a hot key. */
   readonly #calls = new Meter(0);
+  /** The same for all its counters, since an isolate has one slice of it. */
+  #sliceCount: number | undefined;
 
   constructor(options: RootOptions, ports: RootPorts) {
     this.#options = options;
@@ -72,13 +75,25 @@ export class Root {
     const isSplit = counters.some(({ middles }) => middles !== undefined);
     if (!isSplit && !this.#isHot(counters, clock.logicalMs)) return undefined;
     const lendable = counters.filter(({ limit }) => limit.algorithm === 'token_bucket');
-    const count = slicesFor(lendable.map(({ limit }) => limit));
+    this.#sliceCount ??= this.#countBefore() ?? slicesFor(lendable.map(({ limit }) => limit));
+    const count = this.#sliceCount;
     const opening = lendable.flatMap((counter) => {
       counter.middles ??= new MiddleBook();
       const named = { number: this.#ports.nextNumber(), epoch: clock.rawMs };
-      return counter.middles.open(counter, slices(count), named, clock) ?? [];
+      const grant = counter.middles.open(counter, slices(count), named, clock);
+      this.#ports.onChanged(counter, clock);
+      return grant ?? [];
     });
     return { slices: count, opening };
+  }
+
+  /** Into how many it was split in an earlier life. */
+  #countBefore(): number | undefined {
+    for (const { middles } of this.#ports.counters()) {
+      const [holder] = middles?.holders ?? [];
+      if (holder !== undefined) return countOf(holder);
+    }
+    return undefined;
   }
 
   #isHot(counters: readonly Counter[], nowMs: number): boolean {

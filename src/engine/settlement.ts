@@ -149,8 +149,9 @@ export class Settlement {
   }
 
   /** Waits for what the owner did, however late, and has it taken back if it charged. */
-  async takeBack({ group, result: early, done }: Asked, ask: Ask): Promise<void> {
-    const result = early ?? (await done);
+  async takeBack(asked: Asked, ask: Ask): Promise<void> {
+    const result = asked.result ?? (await asked.done);
+    const { group } = asked;
     if (result === undefined || result.kind === 'remembered' || result.kind === 'dry') return;
     if (result.kind === 'leased') {
       this.#owners.leases.giveBack(group, ask.cost, result.takenMs);

@@ -36,6 +36,9 @@ export function slicesFor(limits: readonly Limit[]): number {
 /** For so long an owner tells what its slices begin with, and an isolate passes it on: by then each has begun, or has asked the root. */
 export const OPENING_MS = 1_000;
 
+/** What has been longer on its way may have ended where it comes from by the time it is passed on. */
+const STALE_MS = 3_000;
+
 const FORGET_AFTER_MS = 60_000;
 
 /** Keys that are so hot are few. */
@@ -55,6 +58,11 @@ export function numberOf(slice: string): number {
   return Number(slice.split('/', 2)[1]);
 }
 
+/** How many slices its owner has; `undefined` for what is no slice. */
+export function countOf(slice: string): number | undefined {
+  return wholeOf(slice) === undefined ? undefined : Number(slice.split('/', 3)[2]);
+}
+
 /** The slices of an owner. */
 export function slicesOf(name: string, slices: number): readonly string[] {
   return Array.from({ length: slices }, (_, slice) => sliceName(slice, slices, name));
@@ -67,6 +75,8 @@ export function isSplittable(name: string): boolean {
 
 interface Moved {
   readonly split: Split;
+  /** The counters that are known to have been split; of others the owner is asked, which splits them too. */
+  readonly counterIds: ReadonlySet<string>;
   readonly openUntilMs: number;
   /** When the group was last asked for. */
   askedMs: number;
@@ -89,6 +99,7 @@ export class Slices {
     if (this.#moved.size === 0) return group;
     const moved = this.#moved.get(group.owner.name);
     if (moved === undefined || !isSliceable(group)) return group;
+    if (!group.enforced.every(({ counterId }) => moved.counterIds.has(counterId))) return group;
     const nowMs = this.#nowMs();
     if (nowMs - moved.askedMs > FORGET_AFTER_MS) {
       this.#moved.delete(group.owner.name);
@@ -117,19 +128,29 @@ export class Slices {
 
   /** It was guessed right. */
   moveAsGuessed(group: Group): void {
-    this.move(group, { slices: slicesFor(group.enforced.map(({ rule }) => rule.limit!)), opening: [] });
+    const slices = slicesFor(group.enforced.map(({ rule }) => rule.limit!));
+    this.move(group, { slices, opening: [] }, this.#nowMs());
   }
 
-  /** The group's owner has been split: from now on its slice is asked. */
-  move(group: Group, split: Split): void {
+  /** The group's owner has been split, as it has said to a question that was sent at `sentMs`: from now on its slice is asked. */
+  move(group: Group, split: Split, sentMs: number): void {
     const known = this.#moved.get(group.owner.name);
     const slices = known?.split.slices ?? split.slices;
     if (!isSliceable(group) || !(slices >= 1 && slices <= SLICES_MAX) || split.slices !== slices) return;
     const nowMs = this.#nowMs();
-    const isNews = split.opening?.length > 0;
-    if (known !== undefined && !isNews) return;
-    const openUntilMs = isNews ? nowMs + OPENING_MS : nowMs;
-    this.#moved.set(group.owner.name, { split, openUntilMs, askedMs: known?.askedMs ?? nowMs });
+    const isNews = split.opening?.length > 0 && nowMs - sentMs <= STALE_MS;
+    const told = isNews || known === undefined ? split : known.split;
+    const openUntilMs = isNews ? nowMs + OPENING_MS : (known?.openUntilMs ?? nowMs);
+    const counterIds = new Set([
+      ...(known?.counterIds ?? []),
+      ...group.enforced.map((each) => each.counterId),
+    ]);
+    this.#moved.set(group.owner.name, {
+      split: told,
+      counterIds,
+      openUntilMs,
+      askedMs: known?.askedMs ?? nowMs,
+    });
   }
 
   #sliceOf({ owner }: Group, slices: number): OwnerRef {
