@@ -222,19 +222,17 @@ export class Owner {
     }
     // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
     const isCharged = before === undefined;
-    const borrowing = isCharged
-      ? this.#borrowingOf(question, call.holder, counters.slice(0, asked))
-      : undefined;
+    const own = counters.slice(0, asked);
+    const borrowing = isCharged ? this.#borrowingOf(question, call.holder, own) : undefined;
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
     this.#middle?.open(question, counters, clock);
     const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
     // What an operator has decided no slice knows of.
     const split = override.mayLend ? this.#root?.split(question, counters, clock) : undefined;
     const settled = split ? MOVED : settledBy(override, clock.rawMs);
-    const { outcome, decisions, charges } =
-      settled === undefined
-        ? this.#decide(counters, asking, clock)
-        : { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] };
+    const { outcome, decisions, charges } = settled
+      ? { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] }
+      : this.#decide(counters, asking, clock);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
     const lease =
       borrowing && override.mayLend && split === undefined

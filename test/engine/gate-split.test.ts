@@ -1,10 +1,10 @@
 /** A gate whose owner has been split, or is too busy to say so. */
 import { describe, expect, test } from 'vitest';
 import { wholeOf } from '../../src/engine/slices.ts';
-import type { Winner } from '../../src/policy/counter.ts';
+import { counterId, rulePrefix, type Winner } from '../../src/policy/counter.ts';
 import { answers, fails, healthy, type Sent } from './network.ts';
 import { SECOND_MS, type WinnerOptions, winner } from './rules.ts';
-import { type Isolate, World } from './world.ts';
+import { callOf, type Isolate, START_MS, World } from './world.ts';
 
 /** Low enough that an isolate asks the owner first, and high enough that it knocks when that is late. */
 const hot = (options: Partial<WinnerOptions> = {}) =>
@@ -193,3 +193,65 @@ test('whoever has waited in vain for a lease behind others is not denied for wan
   const decided = await world.time.settle(Promise.all(verdicts));
   expect(decided.map(({ outcome }) => outcome)).toEqual(Array.from({ length: 10 }, () => 'allowed'));
 });
+
+test('what an operator has decided at a split owner no slice is asked about', async () => {
+  const pairs: Winner['pairs'] = [['user', 'hot']];
+  const clamped = { ...rule, counterId: counterId(rulePrefix('d', rule.rule), pairs), pairs };
+  const { world, callsOf } = await splitWorld(clamped);
+  const untilMs = START_MS + 3_600 * SECOND_MS;
+  world
+    .owner('own/hot')
+    .handle(callOf({ clamps: [{ domain: 'd', pairs, action: 'deny', untilMs, revision: 5 }] }));
+  const newcomer = world.isolate();
+  expect(await newcomer.ask([clamped])).toMatchObject({ outcome: 'denied' });
+  expect(words(callsOf(newcomer))).toEqual(['owner']);
+});
+
+test('what a slice charged for a request that another owner denies goes back to the slice', async () => {
+  const { world, callsOf } = await splitWorld();
+  const none = winner({ quota: 1, owner: 'own/other', policy: 'other' });
+  await world.isolate().ask([none]);
+  const newcomer = world.isolate();
+  world.network = onlyTo(newcomer, answers({ thereMs: 20, backMs: 20 }));
+  expect(await newcomer.ask([rule, none])).toMatchObject({ outcome: 'denied' });
+  await world.time.advance(SECOND_MS);
+  const asked = callsOf(newcomer).find(({ owner, call }) => wholeOf(owner) && call.question !== undefined)!;
+  const taking = callsOf(newcomer).filter(({ call }) => (call.giveBacks?.length ?? 0) > 0);
+  expect(taking.map(({ owner, call }) => [owner, call.giveBacks])).toEqual([
+    [asked.owner, [asked.call.question!.id]],
+  ]);
+});
+
+test('a slice that is found late has as long for its first answer as any owner', async () => {
+  const { world } = await splitWorld();
+  const newcomer = world.isolate();
+  let knocks = 0;
+  world.network = (sent) => {
+    if (sent.call.holder !== newcomer.holder) return healthy(sent);
+    if (sent.call.knock !== undefined && ++knocks < 3) return fails();
+    return sent.owner === 'own/hot' ? answers({ thereMs: 800 }) : healthy(sent);
+  };
+  const { outcome, source, tookMs } = await newcomer.ask([rule]);
+  expect([outcome, source]).toEqual(['allowed', 'owner']);
+  expect(tookMs).toBeGreaterThan(150);
+  expect(tookMs).toBeLessThan(400);
+});
+
+test.each([
+  ['fails', fails()],
+  ['hangs', { arrivesAfterMs: [], heard: 'nothing' } as const],
+])(
+  'in an outage that %s next to nothing is asked of anybody, and nobody waits after the first moments',
+  async (_, fate) => {
+    const world = new World({ network: () => fate });
+    const isolate = world.isolate();
+    const waits: number[] = [];
+    for (let sent = 0; sent < 500; sent += 1) {
+      void isolate.send([rule]).then(({ tookMs }) => waits.push(tookMs));
+      await world.time.advance(20);
+    }
+    await world.time.advance(2 * SECOND_MS);
+    expect(world.calls.length).toBeLessThan(60);
+    expect(Math.max(...waits.slice(-300))).toBe(0);
+  },
+);

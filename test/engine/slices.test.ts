@@ -40,7 +40,7 @@ function movedAt(
 ) {
   const clock = { nowMs: 5_000 };
   const slices = new Slices(holder, () => clock.nowMs);
-  slices.move(group, { slices: count, opening });
+  slices.move(group, { slices: count, opening }, clock.nowMs);
   return { slices, clock, place: () => slices.placed(group) };
 }
 
@@ -108,7 +108,7 @@ describe('an isolate', () => {
     const group = groupOf();
     const slices = new Slices('isolate', () => 0);
     expect(slices.placed(group)).toBe(group);
-    slices.move(group, { slices: 32, opening: [grant] });
+    slices.move(group, { slices: 32, opening: [grant] }, 0);
     const { owner, opening, enforced } = slices.placed(group);
     expect(wholeOf(owner.name)).toBe(OWNER);
     expect(opening).toEqual([grant]);
@@ -145,12 +145,15 @@ describe('an isolate', () => {
     const { slices, place, clock } = movedAt();
     const { name } = place().owner;
     clock.nowMs += 900;
-    slices.move(groupOf(), { slices: 8, opening: [{ ...grant, number: 2 }] });
+    slices.move(groupOf(), { slices: 8, opening: [{ ...grant, number: 2 }] }, clock.nowMs);
     expect(place()).toMatchObject({ owner: { name }, opening: [grant] });
-    slices.move(groupOf(), { slices: 32, opening: [{ ...grant, number: 3 }] });
+    slices.move(groupOf(), { slices: 32, opening: [{ ...grant, number: 3 }] }, clock.nowMs);
     clock.nowMs += 900;
     expect(place()).toMatchObject({ owner: { name }, opening: [{ number: 3 }] });
-    slices.move(groupOf(), { slices: 32, opening: [] });
+    slices.move(groupOf(), { slices: 32, opening: [] }, clock.nowMs);
+    expect(place().opening).toEqual([{ ...grant, number: 3 }]);
+    // What was so long on its way may have ended.
+    slices.move(groupOf(), { slices: 32, opening: [{ ...grant, number: 4 }] }, clock.nowMs - 3_001);
     expect(place().opening).toEqual([{ ...grant, number: 3 }]);
   });
 
@@ -188,6 +191,15 @@ describe('an isolate', () => {
     for (const result of sent) expect(new Slices('x', () => 0).sentOn(group, result)).toBeUndefined();
   });
 
+  test('asks the owner for what it does not know to be split, and its slice for all that it does', () => {
+    const { slices, place } = movedAt();
+    const other = groupOf([counted({ policy: 'other' })]);
+    const both = groupOf([counted(), counted({ policy: 'other' })]);
+    expect([slices.placed(other), slices.placed(both)]).toEqual([other, both]);
+    slices.move(both, { slices: 32, opening: [grant] }, 5_000);
+    for (const group of [both, other]) expect(slices.placed(group).owner).toEqual(place().owner);
+  });
+
   test('asks other owners as ever', () => {
     const { slices } = movedAt();
     const other = { ...groupOf(), owner: { name: 'own/bert', shared: false } };
@@ -213,6 +225,7 @@ describe('what one object has to decide', () => {
     ['a strict rule among others', [counted(), counted({ policy: 'other', consistency: 'strict' })]],
     ['a fixed window', [counted({ algorithm: 'fixed_window' })]],
     ['slots', [counted({ algorithm: 'concurrency' })]],
+    ['a bucket that is empty within a tenth of a second', [counted({ burst: 20 })]],
     ['a sliding log beside a bucket', [counted(), counted({ policy: 'other', algorithm: 'sliding_log' })]],
   ];
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NO_LEASE } from '../../src/engine/lease.ts';
-import type { MiddleGrant } from '../../src/engine/messages.ts';
+import type { MiddleGrant, Question } from '../../src/engine/messages.ts';
 import { SPLIT_HOLDERS, slicesFor, slicesOf } from '../../src/engine/slices.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import { excessOf, LOST, type Mail, PROMPT, Realm, ROOT } from './realm.ts';
@@ -100,6 +100,78 @@ describe('an owner', () => {
   test('has nothing for a counter that cannot be lent', () => {
     const { last } = askedBy(SPLIT_HOLDERS + 1, { rule: hot({ algorithm: 'fixed_window' }) });
     expect(last.split?.opening ?? []).toEqual([]);
+  });
+});
+
+describe('an owner that has been split', () => {
+  const A = hot({ quota: 9_600 }).rule.limit!;
+  const B = hot({ quota: 1_000, windowMs: DAY_MS }).rule.limit!;
+
+  /** Counters that some requests ask about together, and others alone. */
+  function twoCounters(stored = false) {
+    const realm = new Realm(hot());
+    let questions = 0;
+    const ask = (
+      name: string,
+      ids: readonly ('A' | 'B')[],
+      { cost = 0, holder = 'isolate', ...riders }: Partial<Question> & { holder?: string } = {},
+    ) => {
+      questions += 1;
+      const counters = ids.map((id) => ({ id, limit: { A, B }[id], shadow: false, unitsPerSecond: 1 }));
+      const question = { id: `question ${questions}`, cost, counters, isMovable: true, ...riders };
+      return realm.tell(name, { holder, question }).answer!;
+    };
+    for (let holder = 0; holder <= SPLIT_HOLDERS; holder += 1)
+      ask(ROOT, ['B'], { holder: `isolate ${holder}` });
+    if (stored) realm.restart(ROOT);
+    return { realm, ask };
+  }
+
+  test.each([false, true])(
+    'has the same slices for all its counters, so what they begin with is cut out once; restarted: %s',
+    (stored) => {
+      const { realm, ask } = twoCounters(stored);
+      const openings = [ask(ROOT, ['B']).split!];
+      realm.pass(60);
+      openings.push(ask(ROOT, ['A', 'B']).split!);
+      expect(openings.map(({ slices }) => slices)).toEqual([2, 2]);
+      realm.mail = () => LOST;
+      let admitted = 0;
+      for (const { slices, opening } of openings)
+        for (const name of slicesOf(ROOT, slices))
+          while (ask(name, ['B'], { cost: 1, opening }).outcome === 'allowed') admitted += 1;
+      expect(admitted).toBeLessThanOrEqual(B.quota);
+      // What was told in an earlier life is out there.
+      if (!stored) expect(admitted).toBeGreaterThan(0.9 * B.quota);
+    },
+  );
+
+  test('has stored what its slices begin with, whether anybody has asked for a lease or not', () => {
+    const realm = new Realm(hot({ windowMs: DAY_MS }));
+    const { counterId } = realm.rule;
+    for (let holder = 0; holder <= SPLIT_HOLDERS; holder += 1)
+      realm.askOwner(ROOT, counterId, { cost: 0, holder: `isolate ${holder}`, isMovable: true });
+    const before = realm.rootLevel();
+    realm.restart(ROOT);
+    expect(realm.rootLevel()).toBeCloseTo(before, 0);
+    expect(realm.counterOf(ROOT)!.middles).toBeDefined();
+  });
+
+  test('lends its slices no more room than it has, whoever moves late and whoever has more than a part by then', () => {
+    const rule = hot({ quota: 3_000 });
+    const { realm, again, last } = askedBy(140, { rule });
+    const names = slicesOf(ROOT, last.split!.slices);
+    let opening = last.split!.opening;
+    for (let time = 0; time < 130; time += 1) {
+      opening = again().split?.opening ?? opening;
+      for (const name of names.slice(0, 5))
+        for (let request = 0; request < 6; request += 1)
+          realm.askOwner(name, rule.counterId, { opening, unitsPerSecond: 600 });
+      realm.pass(10);
+    }
+    for (const name of names.slice(5)) realm.askOwner(name, rule.counterId, { opening });
+    realm.pass(100);
+    expect(realm.lent().capacity).toBeLessThanOrEqual(3_000 + 1e-6);
   });
 });
 
