@@ -37,6 +37,9 @@ const PLENTY_MS = 5_000;
 /** When all isolates have moved to their slices. */
 const SETTLED_MS = 3_000;
 
+/** What others have asked for was told a while ago, half of the time between two reports on average, and has faded since. */
+const FADED = 1.05;
+
 /** For so long all may be newcomers. */
 const COLD_MS = 2_000;
 
@@ -330,8 +333,6 @@ function grantOf(
 
 function demandsOf(demand: Demand, holder: string, { logicalMs }: LogicalClock): MiddleDemands {
   const unitsPerSecond = demand.unitsPerSecond(holder, logicalMs);
-  return {
-    unitsPerSecond,
-    totalUnitsPerSecond: Math.max(unitsPerSecond, demand.totalUnitsPerSecond(logicalMs)),
-  };
+  const others = Math.max(0, demand.totalUnitsPerSecond(logicalMs) - unitsPerSecond);
+  return { unitsPerSecond, totalUnitsPerSecond: unitsPerSecond + others * FADED };
 }
