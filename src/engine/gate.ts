@@ -212,7 +212,9 @@ export class Gate {
       sentOn: (group, result) => this.#owners.sentOn(group, result, ask, background),
       ahead: (group) => this.#owners.ahead(group, ask),
       around: (group, first) => this.#owners.around(group, ask, first),
-      leave: (group, done) => background(this.#settlement.takeBack({ group, result: undefined, done }, ask)),
+      leave: (group, done) => {
+        if (ask.cost > 0) background(this.#settlement.takeBack({ group, result: undefined, done }, ask));
+      },
     };
     for (const phase of phasesOf(groups, (winner) => this.#owners.isEmpty(winner, ask.cost))) {
       const now = phase.map((group) => startAsking(group, asker));

@@ -95,7 +95,8 @@ export class Inquiries {
 
   /** Whether a slice has begun with these counters; false when it does not answer. */
   async knock(to: Recipient, message: Message): Promise<boolean> {
-    if (this.#advise(to.link) !== 'ask') return false;
+    // Where a probe is due, the knock is it.
+    if (this.#advise(to.link) === 'avoid') return false;
     const result = await this.#within(to, message, KNOCK_PATIENCE);
     return result.kind === 'answered' && result.reply.isOpen === true;
   }
@@ -141,8 +142,9 @@ export class Inquiries {
     try {
       const reply = await this.#attempt(owner, call);
       const nowMs = this.#nowMs();
+      link.answered();
       // A slice that has not begun does next to nothing: how long it takes for that says nothing of a question.
-      if (message.knock === undefined) link.answeredAfter(nowMs - sentMs);
+      if (message.knock === undefined) link.tookMs(nowMs - sentMs);
       this.#ports.answered?.(nowMs - sentMs);
       if (reply.clamps !== undefined || isNewer(reply.version, message.version)) this.#ports.heard?.(reply);
       link.debts.acknowledged(debts);

@@ -101,11 +101,15 @@ export class OwnerLink {
    * An answer came, in time or late: either tells the owner's pace. What took longer than any request waits is no pace but an
    * outage, and must not stretch the next deadlines.
    */
-  answeredAfter(tookMs: number): void {
-    this.#awaitedSinceMs = undefined;
+  tookMs(tookMs: number): void {
     if (tookMs > DEADLINE_MAX_MS) return;
     this.#usualMs =
       this.#usualMs === undefined ? tookMs : this.#usualMs + LATEST_WEIGHT * (tookMs - this.#usualMs);
+  }
+
+  /** Whatever it was, and however late. */
+  answered(): void {
+    this.#awaitedSinceMs = undefined;
   }
 
   /** A question has gone. */

@@ -81,8 +81,9 @@ export class Root {
       counter.middles ??= new MiddleBook();
       const named = { number: this.#ports.nextNumber(), epoch: clock.rawMs };
       const grant = counter.middles.open(counter, slices(count), named, clock);
+      if (grant === undefined) return [];
       this.#ports.onChanged(counter, clock);
-      return grant ?? [];
+      return grant;
     });
     return { slices: count, opening };
   }

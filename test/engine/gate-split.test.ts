@@ -255,3 +255,19 @@ test.each([
     expect(Math.max(...waits.slice(-300))).toBe(0);
   },
 );
+
+test('where all owners are silent a knock is the probe that is due: it does not take its place and stay away', async () => {
+  const world = new World({ network: () => fails() });
+  const isolate = world.isolate();
+  for (let owner = 0; owner < 25; owner += 1)
+    await isolate.ask([winner({ quota: 10, owner: `own/${owner}` })]);
+  await world.time.advance(2_100);
+  await isolate.ask([winner({ quota: 10, owner: 'own/last' })]);
+  expect(world.logs.map(({ event }) => event)).toContain('all_owners_unreachable');
+  world.network = healthy;
+  await world.time.advance(501);
+  const { length } = world.calls;
+  await isolate.ask([huge]);
+  expect(words(world.calls.slice(length, length + 1))).toEqual(['knock']);
+  expect(world.logs.map(({ event }) => event)).toContain('owners_reachable');
+});
