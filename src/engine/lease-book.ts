@@ -13,6 +13,7 @@ import { type CounterState, charge, giveBack, nowMsFor } from '../core/algorithm
 import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
 import { fullAtMsOf, unitMsOf } from './bucket-level.ts';
+import { bounded, endingIn, type Grants, type Part, surplusOf } from './granted.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
 import type { LentNow } from './messages.ts';
 import { Newcomers } from './newcomers.ts';
@@ -21,36 +22,14 @@ import { RoomHistory } from './room-history.ts';
 /** As many as an owner hears of (`engine/demand`); a holder beyond that asks for each request. */
 const LEASES_MAX = 4_096;
 
-/** An isolate has one question in flight that may bring a grant, or a few (`engine/owners`); what is beyond is taken together. */
-const GRANTS_MAX = 8;
-
 /** What a book is about: the counter that is lent of. */
 export interface LentCounter {
   readonly limit: Limit;
   state: CounterState | undefined;
 }
 
-/** A part of the counter that is lent until it ends, on the owner's logical clock. */
-interface Part {
-  readonly key: string;
-  readonly unitsPerMs: number;
-  readonly capacity: number;
-  readonly endsAtMs: number;
-}
-
-interface Granted {
-  readonly number: number;
-  readonly units: number;
-  readonly unitsPerMs: number;
-  readonly capacity: number;
-  readonly grantedAtMs: number;
-  /** The holder goes by it no longer than this. */
-  readonly endsAtMs: number;
-}
-
 interface Lease {
-  /** From the one that the holder has last said it goes by to the newest, in order. */
-  readonly grants: readonly [Granted, ...Granted[]];
+  readonly grants: Grants;
   /** What the newest grant lends. */
   readonly part: Part;
   /** What earlier grants lent beyond that. */
@@ -156,6 +135,11 @@ export class LeaseBook {
     return { unitsPerMs: this.#unitsPerMs, capacity: this.#capacity, endsInMs };
   }
 
+  /** The rate of the holder's newest grant. */
+  unitsPerMsOf(key: string): number {
+    return this.#leases.get(key)?.part.unitsPerMs ?? 0;
+  }
+
   lentToOthers(key: string): { unitsPerMs: number; capacity: number } {
     const lease = this.#leases.get(key);
     const own = lease === undefined ? NOTHING : sumOf(lease);
@@ -212,11 +196,12 @@ export class LeaseBook {
     const [{ grantedAtMs }] = lease.grants;
     const granted = lease.grants.reduce((units, grant) => units + grant.units, 0);
     const heldMax = capacity + granted + (logicalMs - grantedAtMs) * unitsPerMs;
-    const room = isLentBucket(counter.limit)
-      ? this.#room.leastSince(logicalMs - report.returnedMs)
-      : Number.POSITIVE_INFINITY;
-    const overflow = Math.min(report.returned, heldMax, room);
-    if (overflow > 0) this.#room.fill(overflow);
+    const isPlaced = isLentBucket(counter.limit);
+    let overflow = 0;
+    for (const { units, agoMs } of report.returned) {
+      const believed = Math.min(units, heldMax - overflow);
+      overflow += isPlaced ? this.#room.takeIn(believed, logicalMs - agoMs) : believed;
+    }
     const cost = overflow + (report.isFinal ? Math.min(report.held, capacity) : 0);
     if (cost === 0) return;
     const { limit, state } = counter;
@@ -237,7 +222,7 @@ export class LeaseBook {
     this.#keepBrim(counter, logicalMs);
   }
 
-  #put(key: string, grants: Lease['grants'], nowMs: number): void {
+  #put(key: string, grants: Grants, nowMs: number): void {
     const before = this.#leases.get(key);
     this.#remove(before?.part);
     this.#remove(before?.surplus);
@@ -307,39 +292,6 @@ function sumOf({ part, surplus }: Pick<Lease, 'part' | 'surplus'>): typeof NOTHI
     unitsPerMs: part.unitsPerMs + (surplus?.unitsPerMs ?? 0),
     capacity: part.capacity + (surplus?.capacity ?? 0),
   };
-}
-
-/** The holder has promised to go by this grant for so long at most, unless it is granted another. */
-function endingIn(patienceMs: number, grant: Granted, nowMs: number): Granted {
-  return { ...grant, endsAtMs: Math.min(grant.endsAtMs, nowMs + patienceMs) };
-}
-
-/** How much more than the newest grant lends the holder may be going by; `undefined` when it is nothing. */
-function surplusOf(grants: Lease['grants'], part: Part, nowMs: number): Part | undefined {
-  const surplus = { key: part.key, unitsPerMs: 0, capacity: 0, endsAtMs: nowMs };
-  for (const { unitsPerMs, capacity, endsAtMs } of grants) {
-    const [moreUnitsPerMs, moreCapacity] = [unitsPerMs - part.unitsPerMs, capacity - part.capacity];
-    if (endsAtMs <= nowMs || (moreUnitsPerMs <= 0 && moreCapacity <= 0)) continue;
-    surplus.unitsPerMs = Math.max(surplus.unitsPerMs, moreUnitsPerMs);
-    surplus.capacity = Math.max(surplus.capacity, moreCapacity);
-    surplus.endsAtMs = Math.max(surplus.endsAtMs, endsAtMs);
-  }
-  return surplus.endsAtMs > nowMs ? surplus : undefined;
-}
-
-/** The oldest two as one, if there are too many: as much as either, for as long. */
-function bounded(grants: Lease['grants']): Lease['grants'] {
-  const [oldest, next] = grants;
-  if (grants.length < GRANTS_MAX || next === undefined) return grants;
-  const both = {
-    number: next.number,
-    units: oldest.units + next.units,
-    unitsPerMs: Math.max(oldest.unitsPerMs, next.unitsPerMs),
-    capacity: Math.max(oldest.capacity, next.capacity),
-    grantedAtMs: oldest.grantedAtMs,
-    endsAtMs: Math.max(oldest.endsAtMs, next.endsAtMs),
-  };
-  return [both, ...grants.slice(2)];
 }
 
 function isLentBucket({ algorithm, quota }: Limit): boolean {

@@ -48,6 +48,9 @@ const PART_OF_LEVEL = 0.5;
  */
 const PART_FOR_SHORT = 0.25;
 
+/** A rate that is within so much of what it would be lent now stays: while a word of another is on its way, the difference is nobody's. */
+const STEADY_PART = 0.25;
+
 /**
  * Nobody knows yet what a newcomer needs. It is lent at least so much of the rate that is free, whatever it says: of a cold key, where all
  * are newcomers and the bucket is full, rate that is not lent is lost. Its next question, soon after, tells.
@@ -63,8 +66,9 @@ export interface LeaseAsk {
   readonly level: number;
   /** Rate and room lent to others. */
   readonly lentToOthers: { readonly unitsPerMs: number; readonly capacity: number };
-  /** Units in the asking holder's hands. */
+  /** Units in the asking holder's hands, and the rate that it was last lent. */
   readonly held: number;
+  readonly unitsPerMs: number;
   /** The holder has had no lease in this life of the owner. What the first of a cold key are lent is too much once the others have come. */
   readonly isFirst: boolean;
   /** It has asked once, and may not ask again: what it is lent is for as long as it takes to show that. */
@@ -108,7 +112,8 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   // counted one by one, since a part of one would be lost when it ends.
   const isWhole = limit.algorithm !== 'token_bucket' || !isScarce;
   const units = isWhole ? Math.floor(wanted) : wanted;
-  const renewInMs = isScarce || ask.isFirst ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
+  const isSoon = isScarce || ask.isFirst || isPressed(ask);
+  const renewInMs = isSoon ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
   const lifeMs = Math.min(ask.lifeMsMax, ask.isTentative ? TENTATIVE_MS : Math.max(LIFE_MS, 2 * renewInMs));
   if (unitsPerMs === 0 && units + held < 1) return undefined;
   // Room for what is in hand, and for what comes in until the next renewal: more would lie empty here and be missing there.
@@ -117,13 +122,17 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   return { units, unitsPerMs, capacity: lent, lifeMs, renewInMs, isScarce };
 }
 
-function lentRate({ limit, lentToOthers, demand, isFirst }: LeaseAsk, share: number): number {
+function lentRate(
+  { limit, lentToOthers, demand, isFirst, unitsPerMs: before }: LeaseAsk,
+  share: number,
+): number {
   const rate = limit.quota / limit.windowMs;
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
   const least = isFirst ? free * NEWCOMERS_PART : 0;
   const wanted = (demand.unitsPerSecond * RATE_MARGIN) / 1_000;
   const fair = share < 1 ? rate * share * FAIR_PART : rate;
-  return Math.min(free, Math.max(least, Math.min(fair, wanted)));
+  const next = Math.max(least, Math.min(fair, wanted));
+  return Math.min(free, Math.abs(next - before) < STEADY_PART * before ? before : next);
 }
 
 /** What the owner's bucket could not hold any more once so much room is lent: it would be lost to everybody. */
@@ -150,11 +159,20 @@ function lentRoom(
   return Math.min(free, Math.max(1, cost, Math.min(largestCost, free / 2), Math.min(useful, free / 2, fair)));
 }
 
+/** More is asked for than comes in: what is too much in one hand is soon missing in another, so all ask again as if it were scarce. */
+function isPressed({ limit, demand }: LeaseAsk): boolean {
+  return limit.algorithm === 'token_bucket' && overloadOf(limit, demand) > OVERLOAD;
+}
+
+function overloadOf({ quota, windowMs }: Limit, { totalUnitsPerSecond }: LeaseAsk['demand']): number {
+  return (totalUnitsPerSecond * windowMs) / (quota * 1_000);
+}
+
 /** Whether what is left will not do for the slice to come, beside what comes in meanwhile. */
 function isOverloaded({ limit, level, demand, isDenied }: LeaseAsk, sliceMs: number): boolean {
   if (limit.algorithm !== 'token_bucket') return level < (demand.totalUnitsPerSecond / 1_000) * sliceMs;
   const rate = limit.quota / limit.windowMs;
-  const overload = demand.totalUnitsPerSecond / (rate * 1_000);
+  const overload = overloadOf(limit, demand);
   const isShort = level < (overload - 1) * rate * sliceMs;
   return (overload > OVERLOAD && isShort) || (overload > 1 && isDenied);
 }

@@ -11,6 +11,8 @@
  * more of what it lent before and lends now, and the holder goes by that too: rate that one counts and the other does not is lost to all.
  */
 
+import { Overflow, type Returned } from './overflow.ts';
+
 /** What an owner grants: added to what the holder has, and in force at once. */
 export interface LeaseGrant {
   /** In the order in which one life of an owner grants. */
@@ -37,9 +39,7 @@ export interface LeaseReport {
   /** Units in hand; in a final report those that were. */
   readonly held: number;
   /** Units that overflowed, and are the owner's again if it had room for them. */
-  readonly returned: number;
-  /** How long ago the first of them did, when the owner hears of it. */
-  readonly returnedMs: number;
+  readonly returned: readonly Returned[];
   /** Units spent since the last report: what shadow counters are charged. */
   readonly spent: number;
   /** The dearest request since the last report, which is what the lease should have room for. */
@@ -57,8 +57,7 @@ export const NO_LEASE: LeaseReport = {
   incarnation: '',
   number: 0,
   held: 0,
-  returned: 0,
-  returnedMs: 0,
+  returned: [],
   spent: 0,
   largestCost: 0,
   patienceMs: 0,
@@ -91,8 +90,7 @@ export class HeldLease {
   readonly #incarnation: string;
   #number = 0;
   #held = 0;
-  #overflow = 0;
-  #overflowSinceMs = 0;
+  readonly #overflow = new Overflow();
   #spent = 0;
   #largestCost = 0;
   #unitsPerMs = 0;
@@ -232,15 +230,13 @@ export class HeldLease {
       incarnation: this.#incarnation,
       number: this.#number,
       held: this.#held,
-      returned: this.#overflow,
-      returnedMs: this.#overflow > 0 ? nowMs - this.#overflowSinceMs + usualMs : 0,
+      returned: this.#overflow.take(nowMs, usualMs),
       spent: Math.max(0, this.#spent),
       largestCost: this.#largestCost,
       patienceMs,
       isFinal,
     };
     this.#endsAtMs = Math.min(this.#endsAtMs, nowMs + patienceMs);
-    this.#overflow = 0;
     // What was given back after it was reported as spent makes the next report smaller.
     this.#spent = Math.min(0, this.#spent);
     this.#largestCost = 0;
@@ -267,29 +263,28 @@ export class HeldLease {
 
   #settle(nowMs: number): void {
     const untilMs = Math.min(nowMs, this.#endsAtMs);
-    if (untilMs > this.#atMs) {
-      const sinceMs = this.#atMs;
-      this.#held += (untilMs - sinceMs) * this.#unitsPerMs;
-      this.#held += Math.max(0, Math.min(untilMs, this.#surplusUntilMs) - sinceMs) * this.#surplusPerMs;
-      this.#spill(sinceMs);
-      this.#atMs = untilMs;
-    }
+    this.#refill(Math.min(untilMs, this.#surplusUntilMs), this.#unitsPerMs + this.#surplusPerMs);
+    this.#refill(untilMs, this.#unitsPerMs);
     if (!this.isOver(nowMs)) return;
     this.#held = 0;
-    this.#overflow = 0;
+    this.#overflow.clear();
   }
 
+  /** Lets time pass at an even rate; what comes in once the lease is full overflows as evenly. */
+  #refill(untilMs: number, unitsPerMs: number): void {
+    const passedMs = untilMs - this.#atMs;
+    if (passedMs <= 0) return;
+    this.#held += passedMs * unitsPerMs;
+    this.#atMs = untilMs;
+    const over = this.#held - this.#capacity;
+    if (over > 0) this.#spill(untilMs - Math.min(passedMs, over / unitsPerMs));
+  }
+
+  /** What there is no room for is kept aside, to be returned; it began to overflow at `sinceMs`. */
   #spill(sinceMs = this.#atMs): void {
     const over = this.#held - this.#capacity;
     if (over <= 0) return;
     this.#held = this.#capacity;
-    this.#aside(over, sinceMs);
-  }
-
-  /** To be returned; it began to overflow at `sinceMs` or later. */
-  #aside(units: number, sinceMs: number): void {
-    if (units <= 0) return;
-    if (this.#overflow === 0) this.#overflowSinceMs = sinceMs;
-    this.#overflow += units;
+    this.#overflow.add(over, sinceMs, this.#atMs);
   }
 }

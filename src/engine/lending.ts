@@ -11,6 +11,7 @@ import { type Counter, ruleLimitOf } from './counters.ts';
 import { type LeaseGrant, type LeaseReport, NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import { isLendable, type LeaseTerms, leaseTerms } from './lease-terms.ts';
+import { PIECES_MAX, type Returned } from './overflow.ts';
 
 export interface Borrowing {
   readonly holder: string;
@@ -86,6 +87,7 @@ function termsOf(
     lentToOthers,
     // A holder that claims more cannot have it.
     held: Math.min(held, Math.max(0, capacity(limit) - lentToOthers.capacity)),
+    unitsPerMs: book.unitsPerMsOf(key),
     cost,
     isFirst: report.incarnation !== incarnation,
     isTentative: report.isTentative === true,
@@ -140,15 +142,22 @@ export function believable(report: LeaseReport): LeaseReport {
     incarnation: report.incarnation,
     number: amount(report.number),
     held: amount(report.held),
-    returned: amount(report.returned),
-    // Whoever does not say when, or promises nothing, is believed to mean always.
-    returnedMs: report.returnedMs >= 0 ? report.returnedMs : Number.POSITIVE_INFINITY,
+    returned: Array.isArray(report.returned) ? report.returned.slice(0, PIECES_MAX).map(believablePiece) : [],
     spent: amount(report.spent),
     largestCost: amount(report.largestCost),
-    patienceMs: report.patienceMs >= 0 ? report.patienceMs : Number.POSITIVE_INFINITY,
+    patienceMs: duration(report.patienceMs),
     isFinal: report.isFinal === true,
     isTentative: report.isTentative === true,
   };
+}
+
+function believablePiece(piece: Partial<Returned> | null): Returned {
+  return { units: amount(piece?.units), agoMs: duration(piece?.agoMs) };
+}
+
+/** Whoever does not say how long is believed to mean for ever. */
+function duration(value: unknown): number {
+  return typeof value === 'number' && value >= 0 ? value : Number.POSITIVE_INFINITY;
 }
 
 function amount(value: unknown): number {

@@ -26,9 +26,15 @@ export class RoomHistory {
     if (this.#entries.length > ENTRIES_MAX) this.#halve();
   }
 
-  /** Units have come back, and count as if they had been there all the while: others that overflowed meanwhile find less room. */
-  fill(units: number): void {
-    this.#entries = this.#entries.map(({ least, atMs }) => ({ least: Math.max(0, least - units), atMs }));
+  /** So many of these units, which overflowed at `sinceMs`, would have stayed in the bucket; they count as if they had. */
+  takeIn(units: number, sinceMs: number): number {
+    const fitting = Math.min(units, this.leastSince(sinceMs));
+    if (fitting <= 0) return 0;
+    const entries = this.#entries;
+    this.#entries = [];
+    for (const { least, atMs } of entries)
+      this.note(atMs < sinceMs ? least : Math.max(0, least - fitting), atMs);
+    return fitting;
   }
 
   /** Infinite when nothing was noted since. */

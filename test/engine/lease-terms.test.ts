@@ -20,6 +20,7 @@ function ask({
     level: capacity(limit),
     lentToOthers: { unitsPerMs: 0, capacity: 0 },
     held: 0,
+    unitsPerMs: 0,
     isFirst: false,
     isTentative: false,
     isDenied: false,
@@ -51,6 +52,13 @@ describe('the rate', () => {
     const lentToOthers = { unitsPerMs: 0.9, capacity: 0 };
     expect(leaseTerms(ask({ lentToOthers, demand }))!.unitsPerMs).toBeCloseTo(0.1, 9);
     expect(4 * leaseTerms(ask({ demand }))!.unitsPerMs).toBeLessThan(1);
+  });
+
+  test('stays when it is nearly what it would be now, within what is free: a change is lost while its word is on the way', () => {
+    const rates = [0.5, 0.6, 0.4, 0.8].map((unitsPerMs) => leaseTerms(ask({ unitsPerMs }))!.unitsPerMs);
+    expect(rates).toEqual([0.5, 0.6, expect.closeTo(0.55, 9), expect.closeTo(0.55, 9)]);
+    const lentToOthers = { unitsPerMs: 0.48, capacity: 0 };
+    expect(leaseTerms(ask({ unitsPerMs: 0.6, lentToOthers }))!.unitsPerMs).toBeCloseTo(0.52, 9);
   });
 
   test('of a newcomer is a part of what is free, whatever it seems to need', () => {
@@ -162,6 +170,16 @@ describe('how long', () => {
   });
 });
 
+test.each([
+  ['bucket, while more is asked for than comes in', 'token_bucket', 1_200, 50],
+  ['bucket, while there is enough', 'token_bucket', 1_000, 500],
+  ['window, which has no rate to hand on', 'fixed_window', 1_200, 500],
+] as const)('a lease of a %s, is renewed in time', (_, algorithm, totalUnitsPerSecond, renewInMs) => {
+  const limit = limitOf({ quota: 1_000, windowMs: SECOND_MS, algorithm });
+  const demand = { unitsPerSecond: 600, totalUnitsPerSecond, holders: 2 };
+  expect(leaseTerms(ask({ limit, demand }))).toMatchObject({ renewInMs, isScarce: false });
+});
+
 describe('scarcity', () => {
   const overload = { unitsPerSecond: 1_000, totalUnitsPerSecond: 4_000, holders: 4 };
   test.each([
@@ -214,6 +232,7 @@ test('property: never more than there is, finite, and of use', () => {
       limit,
       level: part,
       lentRate: part,
+      before: part,
       lentRoom: part,
       held: part,
       isFirst: fc.boolean(),
@@ -228,13 +247,20 @@ test('property: never more than there is, finite, and of use', () => {
         holders: fc.integer({ min: 0, max: 4_096 }),
       }),
     })
-    .map(({ lentRate, lentRoom, moreCost, ...rest }): LeaseAsk => {
+    .map(({ lentRate, lentRoom, moreCost, before, ...rest }): LeaseAsk => {
       const rate = rest.limit.quota / rest.limit.windowMs;
       const lentToOthers = { unitsPerMs: rate * lentRate, capacity: capacity(rest.limit) * lentRoom };
       const free = capacity(rest.limit) - lentToOthers.capacity;
       const held = free * rest.held;
       const level = Math.max(0, free - held) * rest.level;
-      return { ...rest, lentToOthers, held, level, largestCost: rest.cost + moreCost };
+      return {
+        ...rest,
+        lentToOthers,
+        held,
+        level,
+        unitsPerMs: rate * before,
+        largestCost: rest.cost + moreCost,
+      };
     });
   fc.assert(
     fc.property(asks, (asked) => {

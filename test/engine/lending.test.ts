@@ -195,7 +195,7 @@ describe('what comes back', () => {
     expect(desk.left(rule)).toBe(1_000);
     desk.ask([rule], { cost: 500 });
     desk.borrow([rule], final);
-    desk.borrow([rule], { ...final, returned: 400, returnedMs: 0 });
+    desk.borrow([rule], { ...final, returned: [{ units: 400, agoMs: 0 }] });
     expect(desk.left(rule)).toBe(500);
   });
 
@@ -205,7 +205,7 @@ describe('what comes back', () => {
     desk.ask([rule], { cost: desk.left(rule) });
     await desk.wait(lease!.lifeMs);
     const left = desk.left(rule);
-    desk.borrow([rule], { ...desk.has(lease!), returned: 50, returnedMs: 0, isFinal: true });
+    desk.borrow([rule], { ...desk.has(lease!), returned: [{ units: 50, agoMs: 0 }], isFinal: true });
     expect(desk.left(rule)).toBe(left);
   });
 
@@ -225,7 +225,7 @@ describe('what comes back', () => {
     const { lease } = desk.borrow([rule], { demand: 500 });
     await desk.wait(400);
     desk.ask([rule], { cost: desk.left(rule) });
-    desk.borrow([rule], { ...desk.has(lease!), returned: 200, returnedMs: 400, demand: 500 });
+    desk.borrow([rule], { ...desk.has(lease!), returned: [{ units: 200, agoMs: 400 }], demand: 500 });
     expect(desk.left(rule)).toBe(0);
   });
 
@@ -238,7 +238,7 @@ describe('what comes back', () => {
     desk.ask([rule], { cost: desk.left(rule) });
     await desk.wait(1);
     const before = desk.left(rule);
-    const overflow = { returned: 60, returnedMs: 1, demand: 300 };
+    const overflow = { returned: [{ units: 60, agoMs: 1 }], demand: 300 };
     const first = desk.borrow([rule], { ...desk.has(a!), ...overflow, holder: 'a', held: a!.capacity });
     const second = desk.borrow([rule], { ...desk.has(b!), ...overflow, holder: 'b', held: b!.capacity });
     const came = desk.left(rule) + first.lease!.units + second.lease!.units - before;
@@ -251,7 +251,12 @@ describe('what comes back', () => {
     const { lease } = desk.borrow([rule], { demand: 500 });
     desk.ask([rule], { cost: desk.left(rule) });
     await desk.wait(100);
-    const report = { ...desk.has(lease!), held: lease!.capacity, returned: 40, returnedMs: 80, demand: 500 };
+    const report = {
+      ...desk.has(lease!),
+      held: lease!.capacity,
+      returned: [{ units: 40, agoMs: 80 }],
+      demand: 500,
+    };
     const left = desk.left(rule);
     const { lease: renewed } = desk.borrow([rule], report);
     expect(desk.left(rule) + renewed!.units).toBeCloseTo(left + 40, -1);
@@ -277,7 +282,7 @@ describe('what comes back', () => {
     const again = desk.borrow([window]).lease!;
     await desk.wait(SECOND_MS);
     desk.ask([window], { cost: 600 });
-    desk.borrow([window], { ...desk.has(again), returned: 10, isFinal: true });
+    desk.borrow([window], { ...desk.has(again), returned: [{ units: 10, agoMs: 0 }], isFinal: true });
     expect(desk.left(window)).toBe(400);
   });
 });
@@ -458,8 +463,7 @@ describe('absurd messages', () => {
   const report = fc.record({
     number: absurd,
     held: absurd,
-    returned: absurd,
-    returnedMs: absurd,
+    returned: fc.oneof(absurd as fc.Arbitrary<never>, fc.array(fc.record({ units: absurd, agoMs: absurd }))),
     spent: absurd,
     largestCost: absurd,
     patienceMs: absurd,
@@ -507,7 +511,12 @@ describe('absurd messages', () => {
     const { lease } = desk.borrow([rule], { demand: 100 });
     desk.ask([rule], { cost: desk.left(rule) });
     await desk.wait(1);
-    desk.borrow([rule], { ...desk.has(lease!), held: 1e9, returned: 1e9, returnedMs: 0, isFinal: true });
+    desk.borrow([rule], {
+      ...desk.has(lease!),
+      held: 1e9,
+      returned: [{ units: 1e9, agoMs: 0 }],
+      isFinal: true,
+    });
     expect(desk.left(rule)).toBeLessThanOrEqual(2 * lease!.capacity + lease!.units + 2);
   });
 });
