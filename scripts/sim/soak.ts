@@ -24,6 +24,9 @@ const RECOVERY_LOAD = 0.3;
 const CALM_LOAD = 0.5;
 const STORM_LOAD = 3;
 
+/** An owner answers a thousand calls a second: what a storm asks beyond that is decided without it. */
+const ANSWERED_QUOTA_MAX = 300;
+
 export const SOAK: Case = { label: '', plan: randomPlan };
 
 function randomPlan(random: Random): Plan {
@@ -81,7 +84,7 @@ function randomCuts(regions: readonly Region[], random: Random): Pick<Plan, 'hap
 
 function randomRule(policy: string, isRegional: boolean, random: Random): Winner {
   // What regions share has to be worth sharing: a few units each are not even what chance asks for.
-  const quota = (isRegional ? 100 : 20) + random.below(400);
+  const quota = isRegional ? 100 + random.below(400) : 20 + random.below(ANSWERED_QUOTA_MAX - 20);
   const bursts = isRegional ? random.between(1, 2) : random.between(0.3, 2);
   return winner({
     policy,

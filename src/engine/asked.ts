@@ -36,18 +36,21 @@ export interface Asked {
   readonly done?: Promise<GroupResult>;
 }
 
-/** An answer that nobody waited for any more. */
-export type LateAnswer = Pick<OwnerReply, 'incarnation'> & { readonly answer: Answer };
+/** What an owner answered; nobody may have waited for it any more. */
+export interface Answered extends Pick<OwnerReply, 'incarnation'> {
+  readonly answer: Answer;
+  readonly questionId: string;
+}
 
 export type GroupResult =
-  | { readonly kind: 'answered'; readonly answer: Answer; readonly incarnation: string }
+  | ({ readonly kind: 'answered' } & Answered)
   /** Denials of other requests settled it while it waited for a place. */
   | { readonly kind: 'remembered'; readonly denials: readonly Remembered[] }
   /** Spent from a lease in hand. */
   | { readonly kind: 'leased'; readonly takenMs: number }
   /** The lease in hand is empty, and there is nothing to ask for. */
   | { readonly kind: 'dry'; readonly retryAfterMs: number }
-  | { readonly kind: 'unanswered'; readonly late?: Promise<LateAnswer | undefined> };
+  | { readonly kind: 'unanswered'; readonly late?: Promise<Answered | undefined> };
 
 /** The question about a group's counters; `unitsPerSecond` is how fast each is asked for here. */
 export function questionOf(

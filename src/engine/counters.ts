@@ -5,9 +5,16 @@
  * numbers back. When the map is full, counters at rest go first (they say nothing; they are looked for once a second), then the one
  * that would be at rest soonest among a few of the oldest, which loses least.
  */
-import { afterStepBack, atRestAtMs, type CounterState, carryOver, nowMsFor } from '../core/algorithms.ts';
+import {
+  afterStepBack,
+  atRestAtMs,
+  type CounterState,
+  carryOver,
+  charge,
+  nowMsFor,
+} from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
-import type { Decision, Limit } from '../core/decision.ts';
+import { capacity, type Decision, type Limit } from '../core/decision.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { Demand } from './demand.ts';
 import type { LeaseBook } from './lease-book.ts';
@@ -50,6 +57,13 @@ export function told({ upstream }: Counter, decision: Decision, cost: number): D
 export function settle(counter: Counter, clock: LogicalClock): void {
   counter.lent?.settle(counter, clock);
   counter.upstream?.settle(counter, clock);
+}
+
+/** Sets the counter back to full, but for what is lent of it: that stays lent. */
+export function startAnew(counter: Counter, clock: LogicalClock): void {
+  const { limit, lent } = counter;
+  const lentUnits = Math.min(capacity(limit), lent?.lentToOthers('').capacity ?? 0);
+  counter.state = charge(limit, undefined, lentUnits, nowMsFor(limit, clock));
 }
 
 /** A counter as a message names it; `startCredit` where it is a middle owner's. */

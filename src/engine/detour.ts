@@ -57,7 +57,7 @@ export class Detour {
 
   /** Looks before the first question, where an owner is likely to have been split. */
   ahead(group: Group, version: Version): Promise<Group | undefined> | undefined {
-    const isFirst = this.#ports.linkTo(group).isUnknown;
+    const isFirst = this.#ports.linkTo(group).isUnknown(this.#ports.nowMs());
     return isFirst && isWorthAKnock(group, KNOCKED_FIRST_PER_SECOND)
       ? this.#ahead(group, version)
       : undefined;

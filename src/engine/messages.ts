@@ -189,6 +189,8 @@ export interface Answer {
    * The owner is asked more often than it can answer: whoever would have a lease should ask its slice (`engine/slices`).
    */
   readonly split?: Split;
+  /** Denied by a slice that has nothing yet and will know in a moment what it has (`engine/unready`). */
+  readonly isUnready?: boolean;
   /** The owner's clock when it charged an estimate. */
   readonly chargedAt?: LogicalClock;
 }

@@ -13,8 +13,8 @@ import { Demand } from './demand.ts';
 import { NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import type { MiddleGrant, MiddleReport } from './messages.ts';
-import { LEASE_MS, type MiddleDemands, type MiddleTerms, middleTerms } from './middle-terms.ts';
-import { OPENING_MS } from './slices.ts';
+import { demandsOf, LEASE_MS, type MiddleTerms, middleTerms } from './middle-terms.ts';
+import { OPENING_MS, slicesBeside, wholeOf } from './slices.ts';
 
 /** Regions, and slices of a key too hot for one object: more than this at once are none of ours. */
 const MIDDLES_MAX = 128;
@@ -36,9 +36,6 @@ const PLENTY_MS = 5_000;
 
 /** When all isolates have moved to their slices. */
 const SETTLED_MS = 3_000;
-
-/** What others have asked for was told a while ago, half of the time between two reports on average, and has faded since. */
-const FADED = 1.05;
 
 /** For so long all may be newcomers. */
 const COLD_MS = 2_000;
@@ -162,6 +159,10 @@ export class MiddleBook {
     this.#sinceMs = Math.min(this.#sinceMs, clock.logicalMs);
     const known = this.#records.get(holder);
     if (known === undefined && this.#records.size >= MIDDLES_MAX) return undefined;
+    if (this.#isColdStart(counter, holder, report)) {
+      this.#slices = slicesBeside(holder);
+      this.#sinceMs = clock.logicalMs;
+    }
     if (known !== undefined && report.epoch < known.epoch) return grantOf(report.counterId, known, NO_TERMS);
     const record = known?.epoch === report.epoch ? known : recordOf(report);
     chargeOwed(counter, report.owed.units - record.owed, clock);
@@ -228,6 +229,12 @@ export class MiddleBook {
     return grantOf(report.counterId, lent, terms);
   }
 
+  /** The first slice that asks while none has anything: the others are about to ask too. */
+  #isColdStart(counter: Counter, holder: string, { lease }: MiddleReport): boolean {
+    if (lease !== undefined || wholeOf(holder) === undefined) return false;
+    return this.holders.every((each) => hasNothing(counter, each));
+  }
+
   #noteDemand(holder: string, { unitsPerSecond, isShort, isFinal }: MiddleReport, nowMs: number): void {
     this.#demand.report(holder, unitsPerSecond, nowMs);
     const before = isFinal ? 0 : this.#recent.unitsPerSecond(holder, nowMs);
@@ -242,8 +249,11 @@ export class MiddleBook {
     counter: Counter,
     clock: LogicalClock,
   ): MiddleTerms {
-    if (this.#opening === undefined || clock.logicalMs - this.#sinceMs >= SETTLED_MS) return terms;
-    const { units, unitsPerMs, capacity: part } = this.#partOf(counter, clock);
+    if (this.#slices.length === 0 || clock.logicalMs - this.#sinceMs >= SETTLED_MS) return terms;
+    const { units: all, unitsPerMs, capacity: part, share } = this.#partOf(counter, clock);
+    const empty = this.#slices.filter((each) => hasNothing(counter, each));
+    // Of those that come back together the last finds as much as the first.
+    const units = empty.includes(holder) ? all / share / empty.length : all;
     const room = Math.min(part, roomBeside(counter, [holder], clock));
     return {
       ...terms,
@@ -252,6 +262,10 @@ export class MiddleBook {
       capacity: Math.max(terms.capacity, room),
     };
   }
+}
+
+function hasNothing({ lent }: Counter, holder: string): boolean {
+  return (lent?.unitsPerMsOf(holder) ?? 0) === 0;
 }
 
 /** The room that is lent to nobody but these. */
@@ -329,10 +343,4 @@ function grantOf(
 ): MiddleGrant {
   const terms = { unitsPerMs, capacity: room, lifeMs, renewInMs, isScarce, share };
   return { counterId, epoch, number, lent, ...terms, owed, returned };
-}
-
-function demandsOf(demand: Demand, holder: string, { logicalMs }: LogicalClock): MiddleDemands {
-  const unitsPerSecond = demand.unitsPerSecond(holder, logicalMs);
-  const others = Math.max(0, demand.totalUnitsPerSecond(logicalMs) - unitsPerSecond);
-  return { unitsPerSecond, totalUnitsPerSecond: unitsPerSecond + others * FADED };
 }

@@ -8,7 +8,9 @@
  * Demand is what was asked for lately, and of a newcomer next to nothing is known: the first of nine that start at once would else be lent
  * everything on the word of one request.
  */
+import type { LogicalClock } from '../core/clock.ts';
 import { capacity, type Limit } from '../core/decision.ts';
+import type { Demand } from './demand.ts';
 import type { MiddleGrant } from './messages.ts';
 
 /** The root keeps as much of the burst for whoever has none. */
@@ -87,6 +89,16 @@ export interface MiddleAsk {
 export interface MiddleDemands {
   readonly unitsPerSecond: number;
   readonly totalUnitsPerSecond: number;
+}
+
+/** What others have asked for was told a while ago, half of the time between two reports on average, and has faded since. */
+const FADED = 1.05;
+
+/** As a holder last said, beside what all have said. */
+export function demandsOf(demand: Demand, holder: string, { logicalMs }: LogicalClock): MiddleDemands {
+  const unitsPerSecond = demand.unitsPerSecond(holder, logicalMs);
+  const others = Math.max(0, demand.totalUnitsPerSecond(logicalMs) - unitsPerSecond);
+  return { unitsPerSecond, totalUnitsPerSecond: unitsPerSecond + others * FADED };
 }
 
 export function middleTerms(ask: MiddleAsk): MiddleTerms {

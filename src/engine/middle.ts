@@ -19,7 +19,7 @@ import {
   type OwnerReply,
   type Question,
 } from './messages.ts';
-import { numberOf } from './slices.ts';
+import { numberOf, wholeOf } from './slices.ts';
 import type { StoredUpstream } from './stored-upstream.ts';
 import { Upstream } from './upstream.ts';
 
@@ -98,6 +98,12 @@ export class Middle {
       const grant = opening.find((each) => each?.counterId === counter.id);
       if (grant !== undefined && !isHeard(grant, name)) counter.upstream?.open(grant, counter, clock);
     }
+  }
+
+  /** Whether a slice has nothing of one of these because its root has not answered its first word yet. */
+  isUnready(asked: readonly Asked[], { logicalMs: nowMs }: LogicalClock): boolean {
+    if (wholeOf(this.#options.name) === undefined) return false;
+    return asked.some(({ counter, shadow }) => !shadow && counter.upstream?.isNew(nowMs));
   }
 
   /** How long until there may be something to tell; `undefined` while there is nothing. */

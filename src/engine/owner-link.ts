@@ -23,6 +23,9 @@ const GUESSED_USUAL_MS = 20;
 /** The weight of the latest answer: ten answers make a new pace usual. */
 const LATEST_WEIGHT = 0.2;
 
+/** What was known of an owner's splits is over by then (`engine/slices`). */
+const FORGOTTEN_AFTER_MS = 60_000;
+
 /** Whoever takes along what there is to tell the owner in the background (`engine/errands`). */
 export interface Messenger {
   /** When it goes or, if it is away, by when it is back. */
@@ -41,6 +44,7 @@ export class OwnerLink {
   readonly messenger: Messenger = { untilMs: Number.NEGATIVE_INFINITY, isAway: false };
   #usualMs: number | undefined;
   #silentSinceMs: number | undefined;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
   /** When the question went that the first answer since the last is awaited for. */
   #awaitedSinceMs: number | undefined;
 
@@ -68,9 +72,10 @@ export class OwnerLink {
     return Math.min(DEADLINE_MAX_MS, Math.max(deadlineMs, USUAL_TIMES * this.#usualMs));
   }
 
-  /** It has neither answered nor failed yet. */
-  get isUnknown(): boolean {
-    return this.#usualMs === undefined && this.#silentSinceMs === undefined;
+  /** It has neither answered nor failed yet, or was last asked so long ago that it may be another story. */
+  isUnknown(nowMs: number): boolean {
+    const isNew = this.#usualMs === undefined && this.#silentSinceMs === undefined;
+    return isNew || nowMs - this.#askedAtMs >= FORGOTTEN_AFTER_MS;
   }
 
   /** It has answered, and its last answer was in time. */
@@ -114,6 +119,7 @@ export class OwnerLink {
 
   /** A question has gone. */
   awaited(nowMs: number): void {
+    this.#askedAtMs = nowMs;
     this.#awaitedSinceMs ??= nowMs;
   }
 

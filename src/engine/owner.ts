@@ -6,15 +6,15 @@
  * it is told bears an id and is done at most once. Nothing here waits: a message goes in, a reply comes out, and what is to be
  * stored is asked for afterwards (`engine/write-behind`).
  */
-import { charge, decide, giveBack, nowMsFor } from '../core/algorithms.ts';
+import { decide, giveBack, nowMsFor } from '../core/algorithms.ts';
 import { advance, type LogicalClock, startClock } from '../core/clock.ts';
-import { capacity, type Decision } from '../core/decision.ts';
+import type { Decision } from '../core/decision.ts';
 import type { Clamp } from '../policy/clamp.ts';
 import { encodePairs } from '../policy/counter.ts';
 import { isNewer, type Version } from '../policy/ruleset.ts';
 import { AfterTheFact } from './after-the-fact.ts';
 import { report } from './counter-report.ts';
-import { type Counter, Counters, type Named, newCounter, restInMs, settle } from './counters.ts';
+import { type Counter, Counters, type Named, newCounter, restInMs, settle, startAnew } from './counters.ts';
 import { type Asked, type Asking, type Charge, type Decided, decideAll } from './deciding.ts';
 import { Ledger, type Recent } from './ledger.ts';
 import { type Borrowing, believable, chargeShadow, hearOfLease, lend } from './lending.ts';
@@ -184,9 +184,7 @@ export class Owner {
       if (counter === undefined) continue;
       const storedRestInMs = restInMs(counter, clock);
       settle(counter, clock);
-      const { limit, lent } = counter;
-      const lentUnits = Math.min(capacity(limit), lent?.lentToOthers('').capacity ?? 0);
-      counter.state = charge(limit, undefined, lentUnits, nowMsFor(limit, clock));
+      startAnew(counter, clock);
       this.#changed(counter, clock, storedRestInMs);
     }
   }
@@ -242,6 +240,7 @@ export class Owner {
     const { cost } = question;
     if (isCharged)
       this.#middle?.noted(counters, { cost, borrowed: borrowing?.report, decisions, lease }, clock);
+    const isUnready = outcome === 'denied' && this.#middle?.isUnready(counters, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
       counters: saidOfAsked(decisions, asked).map((own, at) => {
@@ -252,6 +251,7 @@ export class Owner {
       }),
       ...(lease && { lease }),
       ...(split && { split }),
+      ...(isUnready && { isUnready }),
       ...(question.isEstimate && charges.length > 0 && { chargedAt: clock }),
     };
     if (isCharged && (question.cost > 0 || borrowing !== undefined))

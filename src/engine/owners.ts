@@ -7,7 +7,7 @@
 import { takenBy } from '../core/decision.ts';
 import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
-import { type Ask, type GroupResult, type LateAnswer, questionOf, type Remembered } from './asked.ts';
+import { type Answered, type Ask, type GroupResult, questionOf, type Remembered } from './asked.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { FleetBreaker } from './breaker.ts';
 import { DenyMemory } from './deny-memory.ts';
@@ -23,6 +23,7 @@ import type { Answer, CounterReport, OwnerReply, Question } from './messages.ts'
 import type { OwnerLink } from './owner-link.ts';
 import type { Background, Ports } from './ports.ts';
 import { Slices } from './slices.ts';
+import { untilReady } from './unready.ts';
 
 /** An owner answers about one call a millisecond, so more at once than this only wait in its queue. */
 const IN_FLIGHT_MAX = 64;
@@ -119,7 +120,12 @@ export class Owners {
     return { kind: 'dry', retryAfterMs };
   }
 
-  async ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
+  ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
+    const asking = { link: this.link(group.owner), nowMs: this.#nowMs, timer: this.#ports.timer };
+    return untilReady(ask, (each) => this.#ask(group, each, background), asking);
+  }
+
+  async #ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
     const link = this.link(group.owner);
     const deadlineMs = link.deadlineMs(ask.deadlineMs);
     const untilMs = ask.startedMs + deadlineMs;
@@ -221,12 +227,12 @@ export class Owners {
   }
 
   /** Takes back what a question charged, once the owner has answered that it did. */
-  async giveBack(group: Group, ask: Ask, { incarnation }: LateAnswer): Promise<void> {
+  async giveBack(group: Group, version: Version, { questionId, incarnation }: Answered): Promise<void> {
     const link = this.link(group.owner);
     for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
     this.#ports.count('give_back');
-    link.voids.add(ask.id, incarnation, this.#nowMs());
-    await this.#inquiries.deliver({ owner: group.owner, link }, { version: ask.version });
+    link.voids.add(questionId, incarnation, this.#nowMs());
+    await this.#inquiries.deliver({ owner: group.owner, link }, { version });
   }
 
   /** The counters of a group are asked about together, so the first stands for all. What is asked of a slice is apart from what its owner was asked. */
@@ -270,14 +276,15 @@ export class Owners {
     if (answer === undefined) return { kind: 'unanswered' };
     this.#learnLevels(answer, incarnation);
     const { group, ask } = learning;
+    const result: GroupResult = { kind: 'answered', answer, incarnation, questionId: ask.id };
+    if (answer.isUnready) return result;
     if (answer.split !== undefined) this.#slices.move(group, answer.split, learning.sentMs);
     if (this.#acceptLease(reply, learning)) {
       // Whether the next request is admitted, the lease says, and no denial of the owner's own bucket.
       for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
       const spent = answer.outcome === 'denied' ? this.spendLease(group, ask) : undefined;
-      return spent ?? { kind: 'answered', answer, incarnation };
+      return spent ?? result;
     }
-    const result: GroupResult = { kind: 'answered', answer, incarnation };
     // What an owner that has been split has not, its slices may have.
     if (this.#slices.placed(group) !== group) return result;
     const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
@@ -286,13 +293,13 @@ export class Owners {
   }
 
   /** Nobody knows how old a late answer is, so a denial in it may be over by now: only levels and leases are worth keeping. */
-  #learnedLate(reply: OwnerReply | undefined, learning: Learning): LateAnswer | undefined {
+  #learnedLate(reply: OwnerReply | undefined, learning: Learning): Answered | undefined {
     if (reply?.answer === undefined) return undefined;
     const { answer, incarnation } = reply;
     this.#learnLevels(answer, incarnation);
     if (answer.split !== undefined) this.#slices.move(learning.group, answer.split, learning.sentMs);
     this.#acceptLease(reply, learning);
-    return { answer, incarnation };
+    return { answer, incarnation, questionId: learning.ask.id };
   }
 
   #acceptLease({ answer, incarnation }: OwnerReply, learning: Learning): boolean {

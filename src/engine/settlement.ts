@@ -158,6 +158,6 @@ export class Settlement {
       return;
     }
     const reply = result.kind === 'answered' ? result : await result.late;
-    if (reply?.answer.outcome === 'allowed') await this.#owners.giveBack(group, ask, reply);
+    if (reply?.answer.outcome === 'allowed') await this.#owners.giveBack(group, ask.version, reply);
   }
 }

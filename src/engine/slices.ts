@@ -68,6 +68,11 @@ export function slicesOf(name: string, slices: number): readonly string[] {
   return Array.from({ length: slices }, (_, slice) => sliceName(slice, slices, name));
 }
 
+/** All slices of the owner that this one is a slice of, itself among them; none for what is no slice. */
+export function slicesBeside(name: string): readonly string[] {
+  return slicesOf(wholeOf(name) ?? '', countOf(name) ?? 0);
+}
+
 /** Whether an owner of this name can be split: one caller's own. One of many shared ones has others beside it. */
 export function isSplittable(name: string): boolean {
   return !isSharedName(name);

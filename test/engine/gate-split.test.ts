@@ -3,42 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { wholeOf } from '../../src/engine/slices.ts';
 import { counterId, rulePrefix, type Winner } from '../../src/policy/counter.ts';
 import { answers, fails, healthy, type Sent } from './network.ts';
-import { SECOND_MS, type WinnerOptions, winner } from './rules.ts';
+import { SECOND_MS, winner } from './rules.ts';
+import { askALot, callsIn, hot, huge, rule, splitWorld, words } from './split-world.ts';
 import { callOf, type Isolate, START_MS, World } from './world.ts';
-
-/** Low enough that an isolate asks the owner first, and high enough that it knocks when that is late. */
-const hot = (options: Partial<WinnerOptions> = {}) =>
-  winner({ quota: 3_200, windowMs: SECOND_MS, owner: 'own/hot', consistency: 'auto', ...options });
-
-const rule = hot();
-
-/** One object is never enough for it, so isolates knock before they ask. */
-const huge = hot({ quota: 6_400 });
-
-async function askALot(world: World, asked: Winner, rounds = 5) {
-  const isolates = Array.from({ length: 200 }, () => world.isolate());
-  for (let round = 0; round < rounds; round += 1) {
-    for (const isolate of isolates) void isolate.send([asked]);
-    await world.time.advance(200);
-  }
-  expect(world.calls.some(({ owner }) => wholeOf(owner) === 'own/hot')).toBe(true);
-}
-
-/** 200 isolates ask so often that the owner is split. */
-async function splitWorld(asked = rule) {
-  const world = new World();
-  await askALot(world, asked);
-  return { world, callsOf: callsIn(world) };
-}
-
-/** What an isolate has asked, of whom. */
-function callsIn(world: World) {
-  return ({ holder }: Isolate) => world.calls.filter(({ call }) => call.holder === holder);
-}
-
-/** `owner`, `slice` or `knock`. */
-const words = (calls: readonly Sent[]) =>
-  calls.map(({ owner, call }) => (call.knock !== undefined ? 'knock' : wholeOf(owner) ? 'slice' : 'owner'));
 
 const onlyTo = (isolate: Isolate, fate: ReturnType<typeof answers>) => (sent: Sent) =>
   sent.call.holder === isolate.holder && sent.owner === 'own/hot' ? fate : healthy(sent);

@@ -166,7 +166,7 @@ describe('an isolate', () => {
   test('sends on what the owner did not admit and cannot charge any more, and nothing else', () => {
     const told = (outcome: 'allowed' | 'denied', split?: Split): GroupResult => {
       const answer = { outcome, counters: [], ...(split && { split }) };
-      return { kind: 'answered', answer, incarnation: 'a' };
+      return { kind: 'answered', answer, incarnation: 'a', questionId: 'q' };
     };
     const split = { slices: 32, opening: [] };
     const group = groupOf();

@@ -5,7 +5,7 @@ import { NO_LEASE } from '../../src/engine/lease.ts';
 import type { MiddleGrant, Question } from '../../src/engine/messages.ts';
 import { SPLIT_HOLDERS, slicesFor, slicesOf } from '../../src/engine/slices.ts';
 import type { Winner } from '../../src/policy/counter.ts';
-import { excessOf, LOST, type Mail, PROMPT, Realm, ROOT } from './realm.ts';
+import { excessOf, LOST, type Mail, PROMPT, Realm, ROOT, regionalRule } from './realm.ts';
 import { DAY_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
 
 const QUOTA = 6_400;
@@ -352,6 +352,50 @@ describe('it ends', () => {
   });
 });
 
+describe('slices that come back after a pause', () => {
+  const names = slicesOf(ROOT, slicesFor([hot().rule.limit!]));
+  const ask = (realm: Realm, slice: string) => realm.askOwner(slice, hot().counterId, {});
+
+  function admitted(realm: Realm, slice: string): number {
+    let units = 0;
+    while (ask(realm, slice).outcome === 'allowed') units += 1;
+    return units;
+  }
+
+  test.each([4, 15, 3_600])(
+    'of %i s have about an equal part each, once the owner has heard of them',
+    (seconds) => {
+      const { realm } = askedBy(SPLIT_HOLDERS + 1);
+      for (const name of names) ask(realm, name);
+      realm.pass(seconds * SECOND_MS);
+      for (const name of names) expect(ask(realm, name)).toMatchObject({ isUnready: true });
+      realm.pass(100);
+      for (const name of names) {
+        expect(admitted(realm, name)).toBeGreaterThan((0.75 * QUOTA) / names.length);
+        expect(ask(realm, name).isUnready).toBeUndefined();
+      }
+    },
+  );
+
+  test('are not ready for as long as the owner does not answer, up to a second', () => {
+    const { realm } = askedBy(SPLIT_HOLDERS + 1);
+    const name = names[0]!;
+    ask(realm, name);
+    realm.pass(4 * SECOND_MS);
+    realm.mail = () => LOST;
+    expect(ask(realm, name).isUnready).toBe(true);
+    realm.pass(990);
+    expect(ask(realm, name).isUnready).toBe(true);
+    realm.pass(10);
+    expect(ask(realm, name).isUnready).toBeUndefined();
+  });
+});
+
+test('the owner of a region that has nothing just now cannot know when it will: its denial is the last word', () => {
+  const denied = new Realm(regionalRule({ startCredit: 0 })).ask('weur');
+  expect([denied.outcome, denied.isUnready]).toEqual(['denied', undefined]);
+});
+
 describe('property: isolates that move to slices, or do not', () => {
   const mail: fc.Arbitrary<Mail> = fc.oneof(
     {
@@ -372,7 +416,12 @@ describe('property: isolates that move to slices, or do not', () => {
       carries: fc.oneof(fc.constantFrom(0, 1), fc.nat({ max: 300 })),
       restarts: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.boolean()),
       requests: fc.integer({ min: 1, max: 150 }),
-      thenMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 60 }), fc.integer({ min: 60, max: 1_200 })),
+      thenMs: fc.oneof(
+        fc.constant(0),
+        fc.integer({ min: 0, max: 60 }),
+        fc.integer({ min: 60, max: 1_200 }),
+        fc.integer({ min: 1_900, max: 16_000 }),
+      ),
     }),
     { minLength: 10, maxLength: 60, size: 'max' },
   );

@@ -28,6 +28,8 @@ export interface WorldOptions {
   readonly network?: Network;
   readonly countersMax?: number;
   readonly blocks?: number;
+  /** Middle owners have words with their roots; without, they know what isolates tell them. */
+  readonly tellsRoots?: true;
 }
 
 export class World {
@@ -61,7 +63,16 @@ export class World {
     if (known !== undefined) return known;
     const { countersMax = 1_024, blocks = 1 } = this.#options;
     const rawMs = () => START_MS + this.time.elapsedMs + this.#ownerStepMs;
-    const host = new OwnerHost({ name, time: this.time, rawMs, countersMax, blocks, copiesMessages: true });
+    const callRoot = (root: string, call: OwnerCall) => this.#call(root, call);
+    const host = new OwnerHost({
+      name,
+      time: this.time,
+      rawMs,
+      countersMax,
+      blocks,
+      copiesMessages: true,
+      ...(this.#options.tellsRoots && { callRoot }),
+    });
     this.#owners.set(name, host);
     return host;
   }

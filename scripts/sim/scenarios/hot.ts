@@ -193,13 +193,24 @@ const split: Scenario = {
   name: 'split',
   about: 'a key of 10,000 a second in 2,000 isolates: its owner becomes the root of slices',
   cases: [
-    splitCase('0.9x', [900, 3_600, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000]),
-    splitCase('0.9x at once', [9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000]),
+    splitCase('0.9x', [900, 3_600, ...nine(8)]),
+    splitCase('0.9x at once', nine(10)),
+    // The first pause is shorter than the owner remembers, the second is longer.
+    splitCase('0.9x pauses', [900, 3_600, ...nine(2), ...none(4), ...nine(2), ...none(15), ...nine(2)]),
     splitCase('5x onset', [5_000, 20_000, 50_000, 50_000, 50_000, 50_000]),
     // As long as the overloads of regions: what a cold start loses it loses once.
     { ...splitCase('5x', [5_000, 20_000, ...Array.from({ length: 28 }, () => 50_000)]), isLong: true },
   ],
 };
+
+/** Seconds at nine tenths of the limit, and seconds of nothing. */
+function nine(seconds: number): readonly number[] {
+  return Array.from({ length: seconds }, () => 9_000);
+}
+
+function none(seconds: number): readonly number[] {
+  return Array.from({ length: seconds }, () => 0);
+}
 
 function splitCase(label: string, perSecondBySecond: readonly number[]): Case {
   const isolates = 2_000;
