@@ -50,6 +50,7 @@ export class Upstream {
   #lease: MiddleLease;
   /** What the grant before lent beyond this one: the root counts on that until the next report, and so it is gone by until then. */
   #surplusPerMs = 0;
+  #grantedSinceMs = Number.NEGATIVE_INFINITY;
   /** Up to where the bucket is filled by what nobody has lent: the line. */
   #advance: Advance;
   /** What is left of the credit, once that is not the advance any more. */
@@ -274,7 +275,9 @@ export class Upstream {
   #adoptGrant(grant: MiddleGrant, level: number, sentMs: number, nowMs: number): number {
     const before = this.#mode === 'leased' ? this.#lease : NO_MIDDLE_LEASE;
     this.#mode = 'leased';
-    this.#lease = leaseOf(grant, sentMs);
+    // A newer grant was made later, also when it answers an older report: a copy of that has been long on its way.
+    this.#grantedSinceMs = Math.max(this.#grantedSinceMs, sentMs);
+    this.#lease = leaseOf(grant, this.#grantedSinceMs);
     this.#surplusPerMs = Math.max(0, before.unitsPerMs + this.#surplusPerMs - this.#lease.unitsPerMs);
     this.#share = grant.share;
     this.#grants += 1;

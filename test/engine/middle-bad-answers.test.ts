@@ -1,7 +1,7 @@
 /** What a root should not answer, and one that does not answer at all: a middle owner lives on its credit meanwhile. */
 import { describe, expect, test } from 'vitest';
 import type { MiddleGrant, OwnerReply } from '../../src/engine/messages.ts';
-import { LOST, Realm, regionalRule, regionName } from './realm.ts';
+import { LOST, PROMPT, Realm, regionalRule, regionName } from './realm.ts';
 import { SECOND_MS } from './rules.ts';
 
 const WEUR = regionName('weur');
@@ -70,6 +70,19 @@ describe('an answer to a middle owner', () => {
       expect(realm.rootLevel()).not.toBeNaN();
     },
   );
+});
+
+test('an answer to a late copy of a report brings a newer grant, which ends no sooner than the one before', () => {
+  const realm = new Realm(regionalRule({ startCredit: 0.25 }));
+  realm.mail = () => (realm.said.length === 1 ? { thereMs: [40, 4_000], backMs: [40] } : PROMPT);
+  realm.flood(['weur'], 3_900);
+  realm.mail = () => LOST;
+  realm.flood(['weur'], 2 * SECOND_MS);
+  const [report] = realm.said.at(-1)!.call.middle!;
+  const [before] = realm.said.findLast(({ atMs }) => atMs < 3_900)!.call.middle!;
+  expect(report!.number).toBeGreaterThan(before!.number);
+  // The root lends for five seconds at a time, and has answered a report of the fourth second.
+  expect(realm.said.at(-1)!.atMs + (report!.lease?.endsInMs ?? 0)).toBeGreaterThan(8 * SECOND_MS);
 });
 
 describe('a root that never answers', () => {
