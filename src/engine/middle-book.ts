@@ -5,14 +5,15 @@
  * kept is stored with the counter, in the same row: a root that comes back from its storage has charged just what it says. One that
  * knows nothing of an epoch takes the middle owner's word for what was heard of it before.
  */
-import { available, charge, giveBack, nowMsFor } from '../core/algorithms.ts';
+import { available, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { capacity } from '../core/decision.ts';
 import type { Counter } from './counters.ts';
 import { Demand } from './demand.ts';
-import { NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import type { MiddleGrant, MiddleReport } from './messages.ts';
+import { Meter } from './meter.ts';
+import { chargeOwed, hearOfLease } from './middle-returns.ts';
 import { demandsOf, LEASE_MS, type MiddleTerms, middleTerms } from './middle-terms.ts';
 import { OPENING_MS, slicesBeside, wholeOf } from './slices.ts';
 
@@ -24,6 +25,9 @@ const WAITS_MAX = 8;
 
 /** The rest is there for whoever cannot ask a slice. */
 const OPENING_PART = 0.95;
+
+/** The root itself among those who ask. */
+const OWN = '';
 
 /** How often what slices begin with is looked at again. */
 const OPENED_AGAIN_MS = 50;
@@ -62,6 +66,8 @@ export class MiddleBook {
   readonly #demand = new Demand();
   /** The same, as it was before a pause. */
   readonly #recent = new Demand();
+  /** What the root is asked itself, because no middle owner can decide it. */
+  readonly #own = new Meter(0);
   #sinceMs = Number.POSITIVE_INFINITY;
   /** When one of them was last short. */
   #shortAtMs = Number.NEGATIVE_INFINITY;
@@ -84,6 +90,11 @@ export class MiddleBook {
 
   has(holder: string): boolean {
     return this.#records.has(holder);
+  }
+
+  /** The root was asked for so many units itself: of what is in demand it keeps a part for that, as if it were one of its middle owners. */
+  askedHere(units: number, { logicalMs }: LogicalClock): void {
+    this.#own.arrive(units, logicalMs);
   }
 
   /**
@@ -134,7 +145,9 @@ export class MiddleBook {
   /** An equal part for each slice of what is not lent to isolates, and of the units that nobody has. */
   #partOf({ limit, state, lent }: Counter, clock: LogicalClock): SlicePart {
     const share = 1 / this.#slices.length;
-    const kept = (1 - OPENING_PART) * capacity(limit);
+    const own =
+      (this.#own.unitsPerSecond(clock.logicalMs) * limit.windowMs) / Math.max(1, limit.quota * 1_000);
+    const opening = Math.max(0, Math.min(OPENING_PART, 1 - own));
     const all = lent?.lentNow(clock.logicalMs) ?? NO_TERMS;
     let { unitsPerMs, capacity: room } = all;
     for (const slice of this.#slices) {
@@ -143,9 +156,11 @@ export class MiddleBook {
       room -= all.capacity - others.capacity;
     }
     return {
-      units: Math.max(0, available(limit, state, nowMsFor(limit, clock)) - kept) * share,
-      unitsPerMs: Math.max(0, (OPENING_PART * limit.quota) / limit.windowMs - unitsPerMs) * share,
-      capacity: Math.max(0, OPENING_PART * capacity(limit) - room) * share,
+      units:
+        Math.max(0, available(limit, state, nowMsFor(limit, clock)) - (1 - opening) * capacity(limit)) *
+        share,
+      unitsPerMs: Math.max(0, (opening * limit.quota) / limit.windowMs - unitsPerMs) * share,
+      capacity: Math.max(0, opening * capacity(limit) - room) * share,
       share,
     };
   }
@@ -236,6 +251,8 @@ export class MiddleBook {
   }
 
   #noteDemand(holder: string, { unitsPerSecond, isShort, isFinal }: MiddleReport, nowMs: number): void {
+    for (const demand of [this.#demand, this.#recent])
+      demand.report(OWN, this.#own.unitsPerSecond(nowMs), nowMs);
     this.#demand.report(holder, unitsPerSecond, nowMs);
     const before = isFinal ? 0 : this.#recent.unitsPerSecond(holder, nowMs);
     this.#recent.report(holder, unitsPerSecond < PAUSED_PART * before ? before : unitsPerSecond, nowMs);
@@ -283,41 +300,6 @@ function roomBeside(
 type SlicePart = Pick<MiddleTerms, 'units' | 'unitsPerMs' | 'capacity' | 'share'>;
 
 const NEW_RECORD = { owed: 0, returned: 0, grants: 1, waits: 0, ended: 0, isHeard: false };
-
-function chargeOwed(counter: Counter, units: number, clock: LogicalClock): void {
-  if (units > 0) counter.state = charge(counter.limit, counter.state, units, nowMsFor(counter.limit, clock));
-}
-
-/**
- * What the middle owner says of its lease, as any holder says it; it goes by a grant until that ends. What has come back since had its place in
- * room that was lent, and has it in what that leaves free.
- */
-function hearOfLease(
-  counter: Counter,
-  {
-    holder,
-    report,
-    returned,
-    ended,
-  }: { holder: string; report: MiddleReport; returned: number; ended: number },
-  clock: LogicalClock,
-): void {
-  const { number, held, isFinal } = report;
-  const own = { ...NO_LEASE, number, held, isFinal, patienceMs: Number.POSITIVE_INFINITY };
-  // A lease that is given up is not to be had again, however often that is said.
-  if (report.lease !== undefined && !isFinal && number > ended) {
-    counter.lent ??= new LeaseBook(clock.logicalMs);
-    counter.lent.recall(holder, number, report.lease, clock);
-  }
-  counter.lent?.hear(counter, holder, own, clock);
-  counter.lent?.hearLentOn(holder, report.lentOn, clock);
-  const { limit, state } = counter;
-  const cost = Math.min(returned, capacity(limit));
-  if (!(cost > 0)) return;
-  const nowMs = nowMsFor(limit, clock);
-  counter.state = giveBack(limit, state, { cost, chargedAtMs: nowMs }, nowMs);
-  counter.lent?.refitted(counter, clock);
-}
 
 const NO_TERMS = { unitsPerMs: 0, capacity: 0, lifeMs: 0, renewInMs: 0, isScarce: false, share: 0 };
 

@@ -65,13 +65,16 @@ export class Root {
    * Where one object is asked too often: how many slices it has, and what each of them begins with; `undefined` where it is not split. It is so
    * until its counters are next at rest.
    */
-  split({ isMovable }: Question, asked: readonly Asked[], clock: LogicalClock): Split | undefined {
+  split({ isMovable, cost }: Question, asked: readonly Asked[], clock: LogicalClock): Split | undefined {
     const { slices } = this.#options;
     if (slices === undefined) return undefined;
     this.#calls.arrive(1, clock.logicalMs);
-    // What cannot be asked of a slice is not lent to any either.
-    if (!isMovable) return undefined;
     const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
+    // What cannot be asked of a slice is not lent to any either.
+    if (!isMovable) {
+      for (const { middles } of counters) middles?.askedHere(cost, clock);
+      return undefined;
+    }
     const isSplit = counters.some(({ middles }) => middles !== undefined);
     if (!isSplit && !this.#isHot(counters, clock.logicalMs)) return undefined;
     const lendable = counters.filter(({ limit }) => limit.algorithm === 'token_bucket');

@@ -1,6 +1,7 @@
 /** A gate whose owner has been split, or is too busy to say so. */
 import { describe, expect, test } from 'vitest';
 import { wholeOf } from '../../src/engine/slices.ts';
+import type { Verdict } from '../../src/engine/verdict.ts';
 import { counterId, rulePrefix, type Winner } from '../../src/policy/counter.ts';
 import { answers, fails, healthy, type Sent } from './network.ts';
 import { SECOND_MS, winner } from './rules.ts';
@@ -138,6 +139,28 @@ test('what is counted beside a strict rule, which has no slices, the owner decid
   expect(await newcomer.ask([rule, strict])).toMatchObject({ outcome: 'denied', source: 'deny_memory' });
   expect(world.callsTo('own/hot')).toHaveLength(length);
 });
+
+test.each([0, 5])(
+  'a split owner keeps for that what it is asked, while others ask slices %i times a second each',
+  async (times) => {
+    const { world } = await splitWorld(rule, { tellsRoots: true });
+    const strict = winner({ quota: 10_000, owner: 'own/hot', consistency: 'strict', policy: 'strict' });
+    const others = Array.from({ length: 200 }, () => world.isolate());
+    const beside = Array.from({ length: 10 }, () => world.isolate());
+    let denied: number[] = [];
+    const note = ({ outcome }: Verdict) => denied.push(outcome === 'allowed' ? 0 : 1);
+    // A quarter of the limit beside the strict rule, and up to a third by itself.
+    for (let tick = 0; tick < 200; tick += 1) {
+      if (tick === 100) denied = [];
+      for (const isolate of beside) for (const _ of [1, 2]) void isolate.send([rule, strict]).then(note);
+      for (const isolate of others.slice((tick % 8) * 25, (tick % 8) * 25 + 5 * times))
+        void isolate.send([rule]);
+      await world.time.advance(25);
+    }
+    expect(denied).toHaveLength(2_000);
+    expect(denied.reduce((sum, each) => sum + each, 0)).toBe(0);
+  },
+);
 
 test('an owner that is slow with its first answer has one question in its queue; a moment before there may be more', async () => {
   const slow = { thereMs: 300, backMs: 1 };
