@@ -4,6 +4,9 @@
  * The platform stops a request whose client has gone, without a word: its calls would be counted for ever. No call is waited for
  * longer than a second, so a count that nothing was added to for two seconds is one of requests that vanished, and is void.
  */
+import { BoundedMap } from './bounded-map.ts';
+import type { Group } from './groups.ts';
+
 const VOID_AFTER_MS = 2_000;
 
 export class InFlight {
@@ -27,5 +30,25 @@ export class InFlight {
 
   ended(): void {
     this.#count = Math.max(0, this.#count - 1);
+  }
+}
+
+/** Questions on their way, apart for each group of counters. */
+export class QuestionsInFlight {
+  readonly #known: BoundedMap<InFlight>;
+
+  constructor(groupsMax: number) {
+    this.#known = new BoundedMap(groupsMax);
+  }
+
+  /** The counters of a group are asked about together, so the first stands for all. What is asked of a slice is apart from what its owner was asked. */
+  of({ owner, enforced, shadow }: Group): InFlight {
+    const first = (enforced[0] ?? shadow[0])!;
+    const key = first.owner === owner ? first.counterId : owner.name;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const inFlight = new InFlight();
+    this.#known.set(key, inFlight);
+    return inFlight;
   }
 }

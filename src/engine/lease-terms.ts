@@ -39,6 +39,9 @@ const FAIR_PART = 0.98;
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
 
+/** Whoever has too much of a bucket that lasts for longer than this will have said so by the time that it is missed. */
+const SOON_MS = 2_000;
+
 /** At most half of what is left at once, in proportion to demand, while there is plenty: that always leaves something for the next. */
 const PART_OF_LEVEL = 0.5;
 
@@ -132,7 +135,10 @@ function lentRate(
   const wanted = (demand.unitsPerSecond * RATE_MARGIN) / 1_000;
   const fair = share < 1 ? rate * share * FAIR_PART : rate;
   const next = Math.max(least, Math.min(fair, wanted));
-  return Math.min(free, Math.abs(next - before) < STEADY_PART * before ? before : next);
+  const isNear = Math.abs(next - before) < STEADY_PART * before;
+  // More than its part stays only while enough is free for whoever comes.
+  const isNobodys = before <= next || before <= free - (1 - FAIR_PART) * rate;
+  return Math.min(free, isNear && isNobodys ? before : next);
 }
 
 /** What the owner's bucket could not hold any more once so much room is lent: it would be lost to everybody. */
@@ -159,9 +165,11 @@ function lentRoom(
   return Math.min(free, Math.max(1, cost, Math.min(largestCost, free / 2), Math.min(useful, free / 2, fair)));
 }
 
-/** More is asked for than comes in: what is too much in one hand is soon missing in another, so all ask again as if it were scarce. */
-function isPressed({ limit, demand }: LeaseAsk): boolean {
-  return limit.algorithm === 'token_bucket' && overloadOf(limit, demand) > OVERLOAD;
+/** At this demand all is soon used up. What is too much in one hand is then missing in another, so all ask again as if it were scarce. */
+function isPressed({ limit, level, demand }: LeaseAsk): boolean {
+  if (limit.algorithm !== 'token_bucket') return false;
+  const overload = overloadOf(limit, demand);
+  return overload > OVERLOAD && level < ((overload - 1) * limit.quota * SOON_MS) / limit.windowMs;
 }
 
 function overloadOf({ quota, windowMs }: Limit, { totalUnitsPerSecond }: LeaseAsk['demand']): number {

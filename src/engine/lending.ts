@@ -8,9 +8,11 @@ import { available, charge, decide, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { capacity, type Limit } from '../core/decision.ts';
 import { type Counter, ruleLimitOf } from './counters.ts';
+import type { Asked } from './deciding.ts';
 import { type LeaseGrant, type LeaseReport, NO_LEASE } from './lease.ts';
 import { LeaseBook } from './lease-book.ts';
 import { isLendable, type LeaseTerms, leaseTerms } from './lease-terms.ts';
+import type { Question } from './messages.ts';
 import { PIECES_MAX, type Returned } from './overflow.ts';
 
 export interface Borrowing {
@@ -24,6 +26,31 @@ export interface Borrowing {
   readonly number: number;
   /** All the enforced counters of the question; each knows the holder's demand for it. */
   readonly counters: readonly Counter[];
+}
+
+/** Who borrows, and what the owner calls itself and its next grant. */
+export interface Parties extends Pick<Borrowing, 'holder' | 'incarnation'> {
+  readonly nextNumber: () => number;
+}
+
+/** What a question says of a lease; `undefined` when it says nothing. Counters that the owner has added to those asked about stand behind them. */
+export function borrowingOf(
+  { cost, lease, counters: named }: Question,
+  asked: readonly Asked[],
+  { holder, incarnation, nextNumber }: Parties,
+): Borrowing | undefined {
+  if (lease === undefined) return undefined;
+  const own = asked.slice(0, named.length).filter(({ shadow }) => !shadow);
+  const counters = own.map(({ counter }) => counter);
+  return {
+    holder,
+    cost,
+    isDenied: false,
+    report: believable(lease),
+    incarnation,
+    number: nextNumber(),
+    counters,
+  };
 }
 
 /** Hears what the holder says of the lease it has: what it returns, what it goes by, whether it has ended. */
@@ -137,7 +164,7 @@ function keyOf(holder: string, counters: readonly Counter[]): string {
 }
 
 /** A report as it can be believed: a holder of another version, or a faulty one, must not spoil a counter. */
-export function believable(report: LeaseReport): LeaseReport {
+function believable(report: LeaseReport): LeaseReport {
   return {
     incarnation: report.incarnation,
     number: amount(report.number),

@@ -92,9 +92,9 @@ export class MiddleBook {
     return this.#records.has(holder);
   }
 
-  /** The root was asked for so many units itself: of what is in demand it keeps a part for that, as if it were one of its middle owners. */
-  askedHere(units: number, { logicalMs }: LogicalClock): void {
-    this.#own.arrive(units, logicalMs);
+  /** The root was asked for so many units itself: of what is in demand it keeps a part for that, as if it were one of its middle owners; `mostPerSecond` is what there is use for. */
+  askedHere(units: number, mostPerSecond: number, { logicalMs }: LogicalClock): void {
+    if (this.#own.unitsPerSecond(logicalMs) < mostPerSecond) this.#own.arrive(units, logicalMs);
   }
 
   /**

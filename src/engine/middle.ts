@@ -100,10 +100,11 @@ export class Middle {
     }
   }
 
-  /** Whether a slice has nothing of one of these because its root has not answered its first word yet. */
-  isUnready(asked: readonly Asked[], { logicalMs: nowMs }: LogicalClock): boolean {
-    if (wholeOf(this.#options.name) === undefined) return false;
-    return asked.some(({ counter, shadow }) => !shadow && counter.upstream?.isNew(nowMs));
+  /** Whether this is a slice, and has denied only because its root has not answered its first word yet. */
+  isUnready(asked: readonly Asked[], decisions: readonly Decision[], { logicalMs }: LogicalClock): boolean {
+    const denied = asked.filter(({ shadow }, at) => !shadow && decisions[at]?.outcome !== 'allowed');
+    if (denied.length === 0 || wholeOf(this.#options.name) === undefined) return false;
+    return denied.every(({ counter }) => counter.upstream?.isNew(logicalMs));
   }
 
   /** How long until there may be something to tell; `undefined` while there is nothing. */

@@ -44,6 +44,7 @@ export class OwnerLink {
   readonly messenger: Messenger = { untilMs: Number.NEGATIVE_INFINITY, isAway: false };
   #usualMs: number | undefined;
   #silentSinceMs: number | undefined;
+  #unreadyUntilMs: number | undefined;
   #askedAtMs = Number.NEGATIVE_INFINITY;
   /** When the question went that the first answer since the last is awaited for. */
   #awaitedSinceMs: number | undefined;
@@ -83,11 +84,23 @@ export class OwnerLink {
     return this.#usualMs !== undefined && this.#silentSinceMs === undefined;
   }
 
+  /** Its last answer was that it will know in a moment what it has (`engine/unready`). */
+  get isUnready(): boolean {
+    return this.#unreadyUntilMs !== undefined;
+  }
+
+  /** When it may be asked again, by one at a time; `undefined` once it is ready. */
+  unreadyUntil(untilMs: number | undefined): void {
+    this.#unreadyUntilMs = untilMs;
+  }
+
   /**
    * Whether there is room for one more question beside those on their way, at most `placesMax` of them. An owner that has never answered,
    * and is slow to, may have a long queue: one question waits in it, and the others for its answer.
    */
   hasPlace(inFlight: InFlight, placesMax: number, nowMs: number): boolean {
+    if (this.#unreadyUntilMs !== undefined)
+      return nowMs >= this.#unreadyUntilMs && inFlight.count(nowMs) === 0;
     const isLate = this.#usualMs === undefined && inFlight.isOlderThan(USUAL_TIMES * this.usualMs, nowMs);
     return inFlight.count(nowMs) < (isLate ? 1 : placesMax);
   }

@@ -17,7 +17,7 @@ import { report } from './counter-report.ts';
 import { type Counter, Counters, type Named, newCounter, restInMs, settle, startAnew } from './counters.ts';
 import { type Asked, type Asking, type Charge, type Decided, decideAll } from './deciding.ts';
 import { Ledger, type Recent } from './ledger.ts';
-import { type Borrowing, believable, chargeShadow, hearOfLease, lend } from './lending.ts';
+import { borrowingOf, chargeShadow, hearOfLease, lend, type Parties } from './lending.ts';
 import {
   type Answer,
   type CounterRef,
@@ -206,41 +206,41 @@ export class Owner {
     const before = this.#questions.find(question.id);
     if (before !== undefined && before !== 'taken_back') return before.answer;
     const counters: Asked[] = [];
+    const beside = () => counters.map(({ counter }) => counter);
+    const obtain = (named: Named) => this.#obtain(named, clock, beside());
     for (const { id, limit, shadow, unitsPerSecond, startCredit } of question.counters) {
-      const beside = counters.map(({ counter }) => counter);
-      const counter = this.#obtain({ id, limit, version: call.version, startCredit }, clock, beside);
+      const counter = obtain({ id, limit, version: call.version, startCredit });
       counter.demand.report(call.holder, unitsPerSecond, clock.logicalMs);
       counters.push({ counter, shadow });
     }
     const asked = counters.length;
     for (const { id, limit } of override.added) {
-      const beside = counters.map(({ counter }) => counter);
-      const counter = this.#obtain({ id, limit: limit!, version: call.version }, clock, beside);
+      const counter = obtain({ id, limit: limit!, version: call.version });
       counters.push({ counter, shadow: false });
     }
     // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
     const isCharged = before === undefined;
-    const own = counters.slice(0, asked);
-    const borrowing = isCharged ? this.#borrowingOf(question, call.holder, own) : undefined;
+    const borrowing = isCharged ? borrowingOf(question, counters, this.#lenderTo(call.holder)) : undefined;
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
     this.#middle?.open(question, counters, clock);
-    const asking = { id: question.id, cost: isCharged ? question.cost : 0 };
+    const { cost } = question;
+    const asking = { id: question.id, cost: isCharged ? cost : 0 };
     // What an operator has decided no slice knows of.
     const split = override.mayLend ? this.#root?.split(question, counters, clock) : undefined;
     const settled = split ? MOVED : settledBy(override, clock.rawMs);
     const { outcome, decisions, charges } = settled
       ? { outcome: settled.outcome, decisions: counters.map(() => settled), charges: [] }
       : this.#decide(counters, asking, clock);
+    if (isCharged && split === undefined) this.#root?.decided(question, counters, decisions, clock);
     const shadowDenied = this.#chargeShadows(counters, borrowing?.report.spent ?? 0, clock);
     const lease =
       borrowing && override.mayLend && split === undefined
         ? lend({ ...borrowing, isDenied: outcome === 'denied' }, clock)
         : undefined;
     for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
-    const { cost } = question;
     if (isCharged)
       this.#middle?.noted(counters, { cost, borrowed: borrowing?.report, decisions, lease }, clock);
-    const isUnready = outcome === 'denied' && this.#middle?.isUnready(counters, clock);
+    const isUnready = !settled && this.#middle?.isUnready(counters, decisions, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
       counters: saidOfAsked(decisions, asked).map((own, at) => {
@@ -254,24 +254,13 @@ export class Owner {
       ...(isUnready && { isUnready }),
       ...(question.isEstimate && charges.length > 0 && { chargedAt: clock }),
     };
-    if (isCharged && (question.cost > 0 || borrowing !== undefined))
+    if (isCharged && (cost > 0 || borrowing !== undefined))
       this.#questions.record(question.id, { answer, charges }, clock.logicalMs);
     return answer;
   }
 
-  #borrowingOf({ cost, lease }: Question, holder: string, asked: readonly Asked[]): Borrowing | undefined {
-    if (lease === undefined) return undefined;
-    const { incarnation } = this.#options;
-    const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
-    return {
-      holder,
-      cost,
-      isDenied: false,
-      report: believable(lease),
-      incarnation,
-      number: this.#nextNumber(),
-      counters,
-    };
+  #lenderTo(holder: string): Parties {
+    return { holder, incarnation: this.#options.incarnation, nextNumber: () => this.#nextNumber() };
   }
 
   /** Shadow counters of a lease are charged what was spent of it, and told apart are those that would have denied some of it. */

@@ -8,12 +8,11 @@ import { takenBy } from '../core/decision.ts';
 import type { OwnerRef, Winner } from '../policy/counter.ts';
 import type { Version } from '../policy/ruleset.ts';
 import { type Answered, type Ask, type GroupResult, questionOf, type Remembered } from './asked.ts';
-import { BoundedMap } from './bounded-map.ts';
 import { FleetBreaker } from './breaker.ts';
 import { DenyMemory } from './deny-memory.ts';
 import { Detour } from './detour.ts';
 import type { Group, Groups } from './groups.ts';
-import { InFlight } from './in-flight.ts';
+import { QuestionsInFlight } from './in-flight.ts';
 import { Inquiries, type InquiryResult } from './inquiry.ts';
 import { Known } from './known.ts';
 import { type HeldLease, type LeaseReport, NO_LEASE } from './lease.ts';
@@ -46,6 +45,9 @@ const RENEW_AHEAD = 1.5;
 /** How often a request without a place looks again: a few times within the shortest sensible deadline. */
 const LOOK_AGAIN_MS = 5;
 
+/** About as long as a slice that is not ready needs for a word with its root, which is nearby. */
+const UNREADY_MS = 20;
+
 /** A deadline is at least three times an owner's usual time (up to a second), so half of it is still more than that. */
 const FAIR_PART = 0.5;
 
@@ -59,7 +61,7 @@ export class Owners {
   readonly #detour: Detour;
   readonly #inquiries: Inquiries;
   readonly #links: Links;
-  readonly #inFlight = new BoundedMap<InFlight>(LINKS_MAX);
+  readonly #inFlight = new QuestionsInFlight(LINKS_MAX);
 
   constructor(ports: Ports, holder: string, nowMs: () => number) {
     this.#ports = ports;
@@ -121,15 +123,14 @@ export class Owners {
   }
 
   ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
-    const asking = { link: this.link(group.owner), nowMs: this.#nowMs, timer: this.#ports.timer };
-    return untilReady(ask, (each) => this.#ask(group, each, background), asking);
+    return untilReady(ask, (each) => this.#ask(group, each, background));
   }
 
   async #ask(group: Group, ask: Ask, background: Background): Promise<GroupResult> {
     const link = this.link(group.owner);
     const deadlineMs = link.deadlineMs(ask.deadlineMs);
     const untilMs = ask.startedMs + deadlineMs;
-    const inFlight = this.#inFlightOf(group);
+    const inFlight = this.#inFlight.of(group);
     const isLeasing = this.leases.isWanted(group, ask);
     const placesMax = isLeasing ? LEASING_IN_FLIGHT_MAX : IN_FLIGHT_MAX;
     while (!link.hasPlace(inFlight, placesMax, this.#nowMs())) {
@@ -141,7 +142,8 @@ export class Owners {
     }
     const sentMs = this.#nowMs();
     const waitMs = untilMs - sentMs;
-    if (waitMs <= 0 || (isLeasing && waitMs < link.usualMs)) return this.#outOfTime(group, link, isLeasing);
+    const isInVain = (isLeasing || link.isUnready) && waitMs < link.usualMs;
+    if (waitMs <= 0 || isInVain) return this.#outOfTime(group, link, isLeasing);
     const counted = [
       inFlight,
       ...group.enforced.flatMap(({ counterId }) => this.denyMemory.rechecks(counterId) ?? []),
@@ -179,14 +181,14 @@ export class Owners {
   /** Asks for more of a lease in the background, when it is time to. */
   renewIfDue(group: Group, ask: Ask, background: Background): void {
     const link = this.link(group.owner);
-    const isAsking = this.#inFlightOf(group).count(this.#nowMs()) >= LEASING_IN_FLIGHT_MAX;
+    const isAsking = this.#inFlight.of(group).count(this.#nowMs()) >= LEASING_IN_FLIGHT_MAX;
     if (isAsking || !link.breaker.isClosed) return;
     if (this.leases.wantsRenewal(group, ask, RENEW_AHEAD * link.usualMs))
       background(this.#renew(group, ask, background));
   }
 
   async #renew(group: Group, ask: Ask, background: Background): Promise<void> {
-    const inFlight = this.#inFlightOf(group);
+    const inFlight = this.#inFlight.of(group);
     const sentMs = this.#nowMs();
     inFlight.began(sentMs);
     const renewal = { ...ask, id: `${ask.id}:renewal`, cost: 0 };
@@ -235,24 +237,13 @@ export class Owners {
     await this.#inquiries.deliver({ owner: group.owner, link }, { version });
   }
 
-  /** The counters of a group are asked about together, so the first stands for all. What is asked of a slice is apart from what its owner was asked. */
-  #inFlightOf({ owner, enforced, shadow }: Group): InFlight {
-    const first = (enforced[0] ?? shadow[0])!;
-    const key = first.owner === owner ? first.counterId : owner.name;
-    const known = this.#inFlight.get(key);
-    if (known !== undefined) return known;
-    const inFlight = new InFlight();
-    this.#inFlight.set(key, inFlight);
-    return inFlight;
-  }
-
   /**
-   * A request whose time has run out while others waited for the owner. If the owner answers them and has lent, it is the lease that is short
-   * and not the owner that is away: all that could be lent is spent, and a fallback would admit beyond it.
+   * A request whose time has run out while others waited for the owner. If the owner answers them and has lent, or will know in a moment what it
+   * has, it is the lease that is short and not the owner that is away: a fallback would admit beyond what there is.
    */
   #outOfTime(group: Group, link: OwnerLink, isLeasing: boolean): GroupResult {
-    const hasLent = this.leases.last(group) !== undefined;
-    if (!isLeasing || !link.isAnswering || !hasLent) return { kind: 'unanswered' };
+    const isShort = link.isUnready || (isLeasing && this.leases.last(group) !== undefined);
+    if (!isShort || !link.isAnswering) return { kind: 'unanswered' };
     return { kind: 'dry', retryAfterMs: this.leases.held(group)?.waitMs(1, this.#nowMs()) ?? link.usualMs };
   }
 
@@ -277,6 +268,8 @@ export class Owners {
     this.#learnLevels(answer, incarnation);
     const { group, ask } = learning;
     const result: GroupResult = { kind: 'answered', answer, incarnation, questionId: ask.id };
+    const link = this.link(group.owner);
+    link.unreadyUntil(answer.isUnready ? this.#nowMs() + Math.max(UNREADY_MS, link.usualMs) : undefined);
     if (answer.isUnready) return result;
     if (answer.split !== undefined) this.#slices.move(group, answer.split, learning.sentMs);
     if (this.#acceptLease(reply, learning)) {

@@ -1,6 +1,7 @@
 /**
  * An owner as the root of middle owners: it lends to those that report, and splits what has become too hot for one object.
  */
+import { available, nowMsFor } from '../core/algorithms.ts';
 import type { LogicalClock } from '../core/clock.ts';
 import { type Decision, denied } from '../core/decision.ts';
 import type { Counter, Named } from './counters.ts';
@@ -65,16 +66,13 @@ export class Root {
    * Where one object is asked too often: how many slices it has, and what each of them begins with; `undefined` where it is not split. It is so
    * until its counters are next at rest.
    */
-  split({ isMovable, cost }: Question, asked: readonly Asked[], clock: LogicalClock): Split | undefined {
+  split({ isMovable }: Question, asked: readonly Asked[], clock: LogicalClock): Split | undefined {
     const { slices } = this.#options;
     if (slices === undefined) return undefined;
     this.#calls.arrive(1, clock.logicalMs);
-    const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
     // What cannot be asked of a slice is not lent to any either.
-    if (!isMovable) {
-      for (const { middles } of counters) middles?.askedHere(cost, clock);
-      return undefined;
-    }
+    if (!isMovable) return undefined;
+    const counters = asked.filter(({ shadow }) => !shadow).map(({ counter }) => counter);
     const isSplit = counters.some(({ middles }) => middles !== undefined);
     if (!isSplit && !this.#isHot(counters, clock.logicalMs)) return undefined;
     const lendable = counters.filter(({ limit }) => limit.algorithm === 'token_bucket');
@@ -91,6 +89,26 @@ export class Root {
     return { slices: count, opening };
   }
 
+  /**
+   * The root has decided this itself. What another counter denied was not really wanted of this one, nor is more wanted than the narrowest of
+   * the others lets through; and what can never be had is not waited for.
+   */
+  decided(
+    { cost }: Question,
+    asked: readonly Asked[],
+    decisions: readonly Decision[],
+    clock: LogicalClock,
+  ): void {
+    const enforced = asked.map((each, at) => ({ ...each, outcome: decisions[at]?.outcome }));
+    for (const { counter, shadow, outcome } of enforced) {
+      if (shadow || outcome === 'impossible' || counter.middles === undefined) continue;
+      const others = enforced.filter((each) => !each.shadow && each.counter !== counter);
+      if (others.some((each) => each.outcome !== 'allowed')) continue;
+      const most = others.map((each) => unitsInASecond(each.counter, clock));
+      counter.middles.askedHere(cost, Math.min(...most), clock);
+    }
+  }
+
   /** Into how many it was split in an earlier life. */
   #countBefore(): number | undefined {
     for (const { middles } of this.#ports.counters()) {
@@ -104,4 +122,10 @@ export class Root {
     const isAskedByMany = counters.some(({ demand }) => demand.activeHolders > SPLIT_HOLDERS);
     return isAskedByMany && this.#calls.unitsPerSecond(nowMs) > SPLIT_CALLS_PER_SECOND;
   }
+}
+
+/** What a counter has now, and what comes in. */
+function unitsInASecond({ limit, state }: Counter, clock: LogicalClock): number {
+  const rate = (limit.quota * 1_000) / limit.windowMs;
+  return Math.max(0, available(limit, state, nowMsFor(limit, clock))) + rate;
 }

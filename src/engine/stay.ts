@@ -70,7 +70,8 @@ export class Stay implements InProgress {
   addAsked({ group, result }: Asked): void {
     if (result?.kind === 'answered') {
       this.#add({ kind: 'answered', group, answer: result.answer });
-      this.#hold({ id: this.#ask.id, group, counters: slotsIn(chargedBy(result.answer, group)) }, this.#ask);
+      const { questionId: id, answer } = result;
+      this.#hold({ id, group, counters: slotsIn(chargedBy(answer, group)) }, this.#ask);
     }
     if (result?.kind === 'leased')
       this.#add({ kind: 'leased', group, chargedRawMs: this.#house.ports.nowMs() });

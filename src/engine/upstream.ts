@@ -50,6 +50,7 @@ export class Upstream {
   #lease: MiddleLease;
   /** What the grant before lent beyond this one: the root counts on that until the next report, and so it is gone by until then. */
   #surplusPerMs = 0;
+  /** Whatever the root grants next is made later than this. */
   #grantedSinceMs = Number.NEGATIVE_INFINITY;
   /** Up to where the bucket is filled by what nobody has lent: the line. */
   #advance: Advance;
@@ -256,6 +257,8 @@ export class Upstream {
     this.#isFresh = false;
     this.#pace.heard(sentMs, nowMs);
     const before = this.#mode === 'leased' ? this.#lease : NO_MIDDLE_LEASE;
+    // A newer grant was made later, also when it answers an older report: a copy of that has been long on its way.
+    this.#grantedSinceMs = Math.max(this.#grantedSinceMs, sentMs);
     const isNews = this.#take(grant, counter, sentMs, clock);
     this.#pace.after(isNews && isMuchLess(this.#lease, before) ? 0 : grant.renewInMs);
   }
@@ -275,9 +278,7 @@ export class Upstream {
   #adoptGrant(grant: MiddleGrant, level: number, sentMs: number, nowMs: number): number {
     const before = this.#mode === 'leased' ? this.#lease : NO_MIDDLE_LEASE;
     this.#mode = 'leased';
-    // A newer grant was made later, also when it answers an older report: a copy of that has been long on its way.
-    this.#grantedSinceMs = Math.max(this.#grantedSinceMs, sentMs);
-    this.#lease = leaseOf(grant, this.#grantedSinceMs);
+    this.#lease = leaseOf(grant, Math.max(sentMs, this.#grantedSinceMs));
     this.#surplusPerMs = Math.max(0, before.unitsPerMs + this.#surplusPerMs - this.#lease.unitsPerMs);
     this.#share = grant.share;
     this.#grants += 1;

@@ -162,6 +162,37 @@ test.each([0, 5])(
   },
 );
 
+test('a flood that a strict rule denies keeps nothing from the slices', async () => {
+  const tight = hot({ burst: 800 });
+  const strict = winner({
+    quota: 5,
+    windowMs: SECOND_MS,
+    owner: 'own/hot',
+    consistency: 'strict',
+    policy: 'dear',
+  });
+  /** Four fifths of the limit, and after four seconds half as much again that is denied. */
+  async function deniedOf(isFlooded: boolean): Promise<number> {
+    const { world } = await splitWorld(tight, { tellsRoots: true });
+    const isolates = Array.from({ length: 200 }, () => world.isolate());
+    let denied = 0;
+    const note = ({ outcome }: Verdict) => {
+      denied += outcome === 'allowed' ? 0 : 1;
+    };
+    for (let tick = 0; tick < 600; tick += 1) {
+      if (tick === 200) denied = 0;
+      for (const [at, isolate] of isolates.entries()) {
+        const isDear = isFlooded && tick >= 400 && (tick + at) % 20 === 0;
+        if (isDear) void isolate.send([tight, strict], { cost: 5, largestCost: 5 });
+        if ((tick * 29 + at * 7) % 200 < 26) void isolate.send([tight]).then(note);
+      }
+      await world.time.advance(10);
+    }
+    return denied;
+  }
+  expect(await deniedOf(true)).toBeLessThanOrEqual((await deniedOf(false)) + 5);
+});
+
 test('an owner that is slow with its first answer has one question in its queue; a moment before there may be more', async () => {
   const slow = { thereMs: 300, backMs: 1 };
   const world = new World({ network: () => answers(slow) });

@@ -1,7 +1,8 @@
 /** A gate whose slices have nothing just now. */
 import { describe, expect, test } from 'vitest';
+import { wholeOf } from '../../src/engine/slices.ts';
 import { answers, fails, healthy, type Sent } from './network.ts';
-import { SECOND_MS } from './rules.ts';
+import { SECOND_MS, winner } from './rules.ts';
 import { callsIn, huge, rule, splitWorld, words } from './split-world.ts';
 import { World } from './world.ts';
 
@@ -60,4 +61,57 @@ describe('slices that nobody has asked for a while have given back what they had
     expect(words(callsIn(world)(caller))).toEqual(['knock', 'owner', 'owner', 'knock', 'owner']);
     expect(before).toBe(3);
   });
+});
+
+test.each([
+  ['slow', 300],
+  ['silent', Number.POSITIVE_INFINITY],
+])(
+  'while the owner of a slice is %s, one request of each isolate asks, and none is decided without its slice',
+  async (_, rootMs) => {
+    const { world } = await splitWorld(rule, { tellsRoots: true });
+    const isolates = Array.from({ length: 50 }, () => world.isolate());
+    for (const isolate of isolates) await isolate.ask([rule]);
+    await world.time.advance(6 * SECOND_MS);
+    world.network = ({ call }) => {
+      if (call.middle === undefined) return answers({ thereMs: 3, backMs: 3 });
+      return rootMs === Number.POSITIVE_INFINITY
+        ? fails()
+        : answers({ thereMs: rootMs / 2, backMs: rootMs / 2 });
+    };
+    const before = world.calls.length;
+    for (let ms = 0; ms < 500; ms += 10) {
+      for (const isolate of isolates) void isolate.send([rule]);
+      await world.time.advance(10);
+    }
+    await world.time.advance(SECOND_MS);
+    expect(world.counted('fallback_decision')).toBe(0);
+    const asked = world.calls.slice(before).filter(({ owner, call }) => wholeOf(owner) && call.question);
+    // In half a second each asks at most every 26 ms, and again after a denial that counts.
+    expect(asked.length).toBeLessThan(50 * 30);
+  },
+);
+
+test('a slot that is taken with the second question is let go under the name of that', async () => {
+  const { world } = await splitWorld(rule, { tellsRoots: true });
+  const slots = winner({
+    quota: 10,
+    windowMs: 30_000,
+    algorithm: 'concurrency',
+    owner: 'own/hot',
+    policy: 'slots',
+    shadow: true,
+  });
+  const caller = world.isolate();
+  await caller.ask([rule]);
+  await world.time.advance(4 * SECOND_MS);
+  const { stay } = await caller.ask([rule], { shadow: [slots] });
+  const slice = callsIn(world)(caller).at(-1)!.owner;
+  const inUse = () => world.owner(slice).used(slots.counterId);
+  expect(inUse()).toBe(1);
+  await world.time.advance(20 * SECOND_MS);
+  expect(inUse()).toBe(1);
+  stay!.end();
+  await world.time.advance(2 * SECOND_MS);
+  expect(inUse()).toBe(0);
 });

@@ -61,6 +61,15 @@ describe('the rate', () => {
     expect(leaseTerms(ask({ unitsPerMs: 0.6, lentToOthers }))!.unitsPerMs).toBeCloseTo(0.52, 9);
   });
 
+  test('that is more than its part does not stay where nothing is free for who comes', () => {
+    const demand = { unitsPerSecond: 400, totalUnitsPerSecond: 2_000, holders: 5 };
+    const lent = (others: number) =>
+      leaseTerms(ask({ demand, unitsPerMs: 0.24, lentToOthers: { unitsPerMs: others, capacity: 0 } }))!
+        .unitsPerMs;
+    expect(lent(0.73)).toBeCloseTo(0.24, 9);
+    expect(lent(0.75)).toBeCloseTo(0.98 / 5, 9);
+  });
+
   test('of a newcomer is a part of what is free, whatever it seems to need', () => {
     const newcomer = { isFirst: true, demand: { unitsPerSecond: 10, totalUnitsPerSecond: 10 } };
     expect(leaseTerms(ask(newcomer))!.unitsPerMs).toBeGreaterThan(0.02);
@@ -171,13 +180,14 @@ describe('how long', () => {
 });
 
 test.each([
-  ['bucket, while more is asked for than comes in', 'token_bucket', 1_200, 50],
-  ['bucket, while there is enough', 'token_bucket', 1_000, 500],
-  ['window, which has no rate to hand on', 'fixed_window', 1_200, 500],
-] as const)('a lease of a %s, is renewed in time', (_, algorithm, totalUnitsPerSecond, renewInMs) => {
+  ['bucket that more is asked of than comes in, and that is soon empty', 'token_bucket', 1_200, 300, 50],
+  ['bucket that lasts for a while', 'token_bucket', 1_200, 1_000, 500],
+  ['bucket of which there is enough', 'token_bucket', 1_000, 300, 500],
+  ['window, which has no rate to hand on', 'fixed_window', 1_200, 300, 500],
+] as const)('a lease of a %s, is renewed in time', (_, algorithm, totalUnitsPerSecond, level, renewInMs) => {
   const limit = limitOf({ quota: 1_000, windowMs: SECOND_MS, algorithm });
   const demand = { unitsPerSecond: 600, totalUnitsPerSecond, holders: 2 };
-  expect(leaseTerms(ask({ limit, demand }))).toMatchObject({ renewInMs, isScarce: false });
+  expect(leaseTerms(ask({ limit, level, demand }))).toMatchObject({ renewInMs, isScarce: false });
 });
 
 describe('scarcity', () => {

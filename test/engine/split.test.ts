@@ -391,6 +391,25 @@ describe('slices that come back after a pause', () => {
   });
 });
 
+test('what isolates bring says nothing of when the owner lends next: a lease ends no later than the owner counts on', () => {
+  const { realm, last } = askedBy(SPLIT_HOLDERS + 1);
+  const name = slicesOf(ROOT, slicesFor([hot().rule.limit!]))[0]!;
+  const askSlice = (opening: readonly MiddleGrant[]) => realm.askOwner(name, hot().counterId, { opening });
+  askSlice(last.split!.opening);
+  // The root hears the slice's first word soon and answers, which takes long; meanwhile an isolate brings what the root said before.
+  realm.mail = () => ({ thereMs: [100], backMs: [900] });
+  while (realm.said.length === 0) realm.pass(5);
+  realm.pass(95);
+  const { opening } = realm.askOwner(ROOT, hot().counterId, { isMovable: true, cost: 0 }).split!;
+  realm.pass(10);
+  const madeAtMs = realm.nowMs - 5;
+  realm.pass(880);
+  askSlice(opening);
+  realm.pass(20);
+  const { lease } = realm.counterOf(name)!.upstream!.stored();
+  expect(lease.endsAtMs - realm.rawMs(name)).toBeLessThanOrEqual(madeAtMs + 5_000 - realm.nowMs);
+});
+
 test('the owner of a region that has nothing just now cannot know when it will: its denial is the last word', () => {
   const denied = new Realm(regionalRule({ startCredit: 0 })).ask('weur');
   expect([denied.outcome, denied.isUnready]).toEqual(['denied', undefined]);
