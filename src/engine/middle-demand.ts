@@ -18,8 +18,8 @@ const GLANCE_MS = 50;
 /** A caller may hold its breath for so long. */
 const PAUSE_MS = 250;
 
-/** Isolates with leases say twice a second what they spent. */
-const LENT_WORD_MS = 600;
+/** An isolate has spoken by then: it renews its lease, or gives it back just before it ends. */
+const LENT_WORD_MS = 900;
 
 /** After a denial isolates deny by themselves. */
 const SHORT_MS = 2_000;

@@ -70,10 +70,10 @@ describe('a pause', () => {
     expect(demand.fallenInMs(false, 2_999)).toBe(250);
   });
 
-  test('is waited for longer while isolates spend by themselves, who speak twice a second', () => {
+  test('is waited for longer while isolates spend by themselves: for as long as a lease says nothing', () => {
     const demand = askedFor(new MiddleDemand(0), { everyMs: 1 });
     demand.report(KNOWN, 3_000);
-    expect(demand.fallenInMs(true, 2_999)).toBe(600);
+    expect(demand.fallenInMs(true, 2_999)).toBe(900);
   });
 
   test('ends when somebody asks', () => {
