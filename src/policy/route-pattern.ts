@@ -22,7 +22,7 @@ export type RouteParse = { readonly pattern: RoutePattern } | { readonly problem
 
 /** Characters that stand for themselves in a path segment, and the slash; whatever else is there is percent-encoded. */
 const NEEDS_WORK = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/]|\/\/|\/\.|.\/$|^(?!\/)/;
-const ESCAPE_OR_FOREIGN = /%[0-9a-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/giu;
+const ESCAPE_OR_FOREIGN = /%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/gu;
 const UNRESERVED = /[A-Za-z0-9\-._~]/;
 
 /**

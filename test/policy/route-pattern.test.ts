@@ -35,6 +35,9 @@ describe('the one spelling of a path', () => {
     ['/é', '/%C3%A9'],
     ['/%c3%a9', '/%C3%A9'],
     ['/😀', '/%F0%9F%98%80'],
+    // What folds to a letter without regard to case is no letter.
+    ['/\u017f', '/%C5%BF'],
+    ['/\u212a', '/%E2%84%AA'],
     ['/\ud800', '/%EF%BF%BD'],
     ['/a\\b', '/a%5Cb'],
     ['/a;v=1,2', '/a;v=1,2'],
