@@ -102,8 +102,8 @@ export class Middle {
 
   /** Whether this is a slice, and has denied only because its root has not answered its first word yet. */
   isUnready(asked: readonly Asked[], decisions: readonly Decision[], { logicalMs }: LogicalClock): boolean {
+    if (wholeOf(this.#options.name) === undefined) return false;
     const denied = asked.filter(({ shadow }, at) => !shadow && decisions[at]?.outcome !== 'allowed');
-    if (denied.length === 0 || wholeOf(this.#options.name) === undefined) return false;
     return denied.every(({ counter }) => counter.upstream?.isNew(logicalMs));
   }
 

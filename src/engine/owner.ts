@@ -220,7 +220,8 @@ export class Owner {
     }
     // A question that was taken back before it came is answered, so that its asker learns the levels, and charges nothing.
     const isCharged = before === undefined;
-    const borrowing = isCharged ? borrowingOf(question, counters, this.#lenderTo(call.holder)) : undefined;
+    const isBorrowing = isCharged && question.lease !== undefined;
+    const borrowing = isBorrowing ? borrowingOf(question, counters, this.#lenderTo(call.holder)) : undefined;
     if (borrowing !== undefined) hearOfLease(borrowing, clock);
     this.#middle?.open(question, counters, clock);
     const { cost } = question;
@@ -240,7 +241,7 @@ export class Owner {
     for (const counter of borrowing?.counters ?? []) this.#changed(counter, clock);
     if (isCharged)
       this.#middle?.noted(counters, { cost, borrowed: borrowing?.report, decisions, lease }, clock);
-    const isUnready = !settled && this.#middle?.isUnready(counters, decisions, clock);
+    const isUnready = outcome === 'denied' && !settled && this.#middle?.isUnready(counters, decisions, clock);
     const answer: Answer = {
       outcome: isCharged ? outcome : 'denied',
       counters: saidOfAsked(decisions, asked).map((own, at) => {

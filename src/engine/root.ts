@@ -99,6 +99,7 @@ export class Root {
     decisions: readonly Decision[],
     clock: LogicalClock,
   ): void {
+    if (!asked.some(({ counter }) => counter.middles !== undefined)) return;
     const enforced = asked.map((each, at) => ({ ...each, outcome: decisions[at]?.outcome }));
     for (const { counter, shadow, outcome } of enforced) {
       if (shadow || outcome === 'impossible' || counter.middles === undefined) continue;
