@@ -3,6 +3,9 @@
  *
  * A report fades with time, since a holder that has gone says nothing. All fade alike, so the total is the sum of the parts at any
  * instant, and a share costs two divisions.
+ *
+ * Promise: the shares that active holders were told add up to at most one. They are told at different moments, so a holder is told no more
+ * than the others were not. What a holder is told less than before is free for others once it has asked again: until then the word may be lost.
  */
 
 /** A holder with a lease reports twice a second, so what is summed has faded by less than a tenth. */
@@ -22,16 +25,29 @@ interface Faded {
   atMs: number;
 }
 
+interface Holder extends Faded {
+  /** The share that it was last told, and the one before. */
+  told: number;
+  toldBefore: number;
+}
+
 export class Demand {
   /** In order of the last report, so the ones to forget stand in front. */
-  readonly #holders = new Map<string, Faded>();
+  readonly #holders = new Map<string, Holder>();
   readonly #total: Faded = { unitsPerSecond: 0, atMs: 0 };
+  /** Of all holders: the larger of what each was told last and before. */
+  #toldToAll = 0;
 
   report(holder: string, reported: number, nowMs: number): void {
     const unitsPerSecond = reported > 0 ? Math.min(reported, UNITS_PER_SECOND_MAX) : 0;
     const before = this.#holders.get(holder);
     this.#holders.delete(holder);
-    this.#holders.set(holder, { unitsPerSecond, atMs: nowMs });
+    this.#holders.set(holder, {
+      unitsPerSecond,
+      atMs: nowMs,
+      told: before?.told ?? 0,
+      toldBefore: before?.toldBefore ?? 0,
+    });
     this.#add(unitsPerSecond - (before === undefined ? 0 : faded(before, nowMs)), nowMs);
     this.#forget(nowMs);
   }
@@ -42,6 +58,18 @@ export class Demand {
     if (own === undefined || own.unitsPerSecond === 0) return 0;
     const total = faded(this.#total, nowMs);
     return total > 0 ? Math.min(1, faded(own, nowMs) / total) : 1;
+  }
+
+  /** What to tell this holder of its part, 0 to 1: no more than the others were not told. */
+  tell(holder: string, nowMs: number): number {
+    const own = this.#holders.get(holder);
+    if (own === undefined) return 0;
+    this.#toldToAll -= believed(own);
+    const share = Math.min(this.share(holder, nowMs), Math.max(0, 1 - this.#toldToAll));
+    own.toldBefore = own.told;
+    own.told = share;
+    this.#toldToAll += believed(own);
+    return share;
   }
 
   /** As fast as this holder asks by its last report; 0 for a holder that never reported. */
@@ -62,6 +90,7 @@ export class Demand {
     for (const [holder, report] of this.#holders) {
       if (nowMs - report.atMs < FORGET_AFTER_MS && this.#holders.size <= HOLDERS_MAX) return;
       this.#holders.delete(holder);
+      this.#toldToAll = Math.max(0, this.#toldToAll - believed(report));
       this.#add(-faded(report, nowMs), nowMs);
     }
   }
@@ -70,6 +99,11 @@ export class Demand {
     this.#total.unitsPerSecond = Math.max(0, faded(this.#total, nowMs) + unitsPerSecond);
     this.#total.atMs = nowMs;
   }
+}
+
+/** The share that a holder may go by. */
+function believed({ told, toldBefore }: Holder): number {
+  return Math.max(told, toldBefore);
 }
 
 function faded({ unitsPerSecond, atMs }: Faded, nowMs: number): number {

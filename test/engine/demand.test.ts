@@ -48,6 +48,61 @@ describe('shares', () => {
   });
 });
 
+describe('what holders are told', () => {
+  const HOLDERS = ['a', 'b', 'c', 'd'];
+
+  test('property: adds up to at most one, at whatever moments they asked, and whichever single words were lost', () => {
+    const question = fc.record({
+      holder: fc.constantFrom(...HOLDERS),
+      unitsPerSecond: fc.integer({ min: 1, max: 50 }),
+      waitMs: fc.integer({ min: 0, max: 2_000 }),
+      isLost: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(question, { minLength: 1, maxLength: 60 }), (questions) => {
+        const demand = new Demand();
+        const known = new Map<string, { share: number; atMs: number; wasLost: boolean }>();
+        let nowMs = 0;
+        for (const { holder, unitsPerSecond, waitMs, isLost } of questions) {
+          nowMs += waitMs;
+          demand.report(holder, unitsPerSecond, nowMs);
+          const share = demand.tell(holder, nowMs);
+          const before = known.get(holder);
+          const wasLost = isLost && before?.wasLost === false;
+          known.set(holder, { share: wasLost ? before!.share : share, atMs: nowMs, wasLost });
+          const active = [...known.values()].filter(({ atMs }) => nowMs - atMs < 10_000);
+          expect(active.reduce((sum, each) => sum + each.share, 0)).toBeLessThanOrEqual(1 + 1e-9);
+        }
+      }),
+    );
+  });
+
+  test('is its part for each, once all have asked three times', () => {
+    const demand = new Demand();
+    const demands = [4, 3, 2, 1];
+    const askAll = () =>
+      HOLDERS.map((holder, at) => {
+        demand.report(holder, demands[at]!, 0);
+        return demand.tell(holder, 0);
+      });
+    expect(askAll()[0]).toBe(1);
+    askAll();
+    askAll();
+    for (const [at, share] of askAll().entries()) expect(share).toBeCloseTo(demands[at]! / 10, 9);
+  });
+
+  test('is nothing for a newcomer while others were told all of it, and frees what a holder that is gone was told', () => {
+    const demand = new Demand();
+    demand.report('a', 1, 0);
+    expect(demand.tell('a', 0)).toBe(1);
+    demand.report('b', 1, 9_999);
+    expect(demand.tell('b', 9_999)).toBe(0);
+    demand.report('b', 1, 10_000);
+    expect(demand.tell('b', 10_000)).toBe(1);
+    expect(demand.tell('never', 10_000)).toBe(0);
+  });
+});
+
 describe('holders', () => {
   test('are forgotten ten seconds after they last reported', () => {
     const demand = new Demand();
