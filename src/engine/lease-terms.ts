@@ -27,8 +27,9 @@ const TENTATIVE_MS = 150;
 /** A renewal may come a little late. */
 const REFILL_MARGIN = 1.2;
 
-/** Room for what arrives while a renewal is late, in seconds of demand. */
+/** Room for what arrives while a renewal is late, in seconds of demand; and when more is asked for than comes in, and room is missing elsewhere. */
 const ROOM_SECONDS = 0.4;
+const TIGHT_ROOM_SECONDS = 0.2;
 
 /** A holder is lent a little more rate than it last needed, so that it can show that it needs more. */
 const RATE_MARGIN = 1.1;
@@ -58,7 +59,7 @@ const STEADY_PART = 0.25;
  * Nobody knows yet what a newcomer needs. It is lent at least so much of the rate that is free, whatever it says: of a cold key, where all
  * are newcomers and the bucket is full, rate that is not lent is lost. Its next question, soon after, tells.
  */
-const NEWCOMERS_PART = 1 / 32;
+const NEWCOMERS_PART = 1 / 16;
 
 /** A grant, but for what tells it apart from others. */
 export type LeaseTerms = Omit<LeaseGrant, 'number'>;
@@ -159,7 +160,8 @@ function lentRoom(
   { share, holders, sliceMs, unitsPerMs }: Slice,
 ): number {
   const free = capacity(limit) - lentToOthers.capacity;
-  const roomSeconds = Math.min(ROOM_SECONDS, lifeMsMax / 1_000);
+  const isTight = overloadOf(limit, demand) > 1;
+  const roomSeconds = Math.min(isTight ? TIGHT_ROOM_SECONDS : ROOM_SECONDS, lifeMsMax / 1_000);
   const useful = Math.max(demand.unitsPerSecond * roomSeconds, 2 * unitsPerMs * sliceMs);
   const fair = Math.max(share, 1 / holders) * capacity(limit) * PART_OF_LEVEL;
   return Math.min(free, Math.max(1, cost, Math.min(largestCost, free / 2), Math.min(useful, free / 2, fair)));
