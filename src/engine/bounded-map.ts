@@ -1,10 +1,8 @@
-/**
- * A map that never holds more than `entriesMax` entries: when it is full, the one that was touched longest ago gives way.
- *
- * A `Map` iterates in order of insertion, so touching is taking out and putting back.
- */
+/** A map that never holds more than `entriesMax` entries: when it is full, the one that was touched longest ago gives way. */
+import { RecencyMap } from './recency-map.ts';
+
 export class BoundedMap<Value> {
-  readonly #entries = new Map<string, Value>();
+  readonly #entries = new RecencyMap<Value>();
   readonly #entriesMax: number;
   readonly #onDisplaced: (value: Value, key: string) => void;
 
@@ -23,22 +21,15 @@ export class BoundedMap<Value> {
 
   /** Like `get`, and counts as a touch. */
   touch(key: string): Value | undefined {
-    const value = this.#entries.get(key);
-    if (value !== undefined) {
-      this.#entries.delete(key);
-      this.#entries.set(key, value);
-    }
-    return value;
+    return this.#entries.touch(key);
   }
 
   set(key: string, value: Value): void {
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
+    this.#entries.put(key, value);
     if (this.#entries.size <= this.#entriesMax) return;
-    const oldest = this.#entries.entries().next().value;
-    if (oldest === undefined) return;
-    this.#entries.delete(oldest[0]);
-    this.#onDisplaced(oldest[1], oldest[0]);
+    const [oldest, displaced] = this.#entries.oldest!;
+    this.#entries.delete(oldest);
+    this.#onDisplaced(displaced, oldest);
   }
 
   delete(key: string): void {
@@ -49,11 +40,8 @@ export class BoundedMap<Value> {
     this.#entries.clear();
   }
 
-  values(): IterableIterator<Value> {
-    return this.#entries.values();
-  }
-
-  entries(): IterableIterator<[string, Value]> {
-    return this.#entries.entries();
+  /** From the one that was touched longest ago on. */
+  values(): readonly Value[] {
+    return [...this.#entries.entries()].map(([, value]) => value);
   }
 }

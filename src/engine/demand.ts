@@ -8,6 +8,8 @@
  * than the others were not. What a holder is told less than before is free for others once it has asked again: until then the word may be lost.
  */
 
+import { RecencyMap } from './recency-map.ts';
+
 /** A holder with a lease reports twice a second, so what is summed has faded by less than a tenth. */
 const HALF_LIFE_MS = 5_000;
 
@@ -32,8 +34,8 @@ interface Holder extends Faded {
 }
 
 export class Demand {
-  /** In order of the last report, so the ones to forget stand in front. */
-  readonly #holders = new Map<string, Holder>();
+  /** By the last report, so the ones to forget are the oldest. */
+  readonly #holders = new RecencyMap<Holder>();
   readonly #total: Faded = { unitsPerSecond: 0, atMs: 0 };
   /** Of all holders: the larger of what each was told last and before. */
   #toldToAll = 0;
@@ -41,8 +43,7 @@ export class Demand {
   report(holder: string, reported: number, nowMs: number): void {
     const unitsPerSecond = reported > 0 ? Math.min(reported, UNITS_PER_SECOND_MAX) : 0;
     const before = this.#holders.get(holder);
-    this.#holders.delete(holder);
-    this.#holders.set(holder, {
+    this.#holders.put(holder, {
       unitsPerSecond,
       atMs: nowMs,
       told: before?.told ?? 0,
@@ -87,7 +88,8 @@ export class Demand {
   }
 
   #forget(nowMs: number): void {
-    for (const [holder, report] of this.#holders) {
+    for (;;) {
+      const [holder, report] = this.#holders.oldest!;
       if (nowMs - report.atMs < FORGET_AFTER_MS && this.#holders.size <= HOLDERS_MAX) return;
       this.#holders.delete(holder);
       this.#toldToAll = Math.max(0, this.#toldToAll - believed(report));

