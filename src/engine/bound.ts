@@ -2,7 +2,7 @@
  * The worst cases of a rule, in numbers and in sentences: what it can admit above its limit, when, and how much.
  *
  * An envelope is "in any t seconds at most burst + rate x t units". The healthy one is the limit itself; every other is what a fault makes of
- * it, for isolates of one region. What isolates were told of shares adds up to at most one (`engine/demand`). Tests measure each against the
+ * it, for isolates of one region. Shares are taken as told in steady demand, when they add up to one. Tests measure each against the
  * engine; `limiter explain` prints them.
  */
 import { capacity, countsSlots, type Limit } from '../core/decision.ts';

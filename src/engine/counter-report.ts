@@ -32,6 +32,6 @@ export function report(counter: Counter, decision: Decision, { cost, holder, clo
     resetMs: isSlots ? Math.min(restMs, RETRY_GUESS_MS) : restMs,
     fitsAgainInMs: again.outcome === 'denied' && !isSlots ? again.retryAfterMs : 0,
     activeHolders: demand.activeHolders,
-    share: demand.tell(holder, clock.logicalMs) * (upstream?.told.share ?? 1),
+    share: demand.share(holder) * (upstream?.told.share ?? 1),
   };
 }

@@ -2,16 +2,18 @@
  * Who asks for a counter, and how fast: what each holder last reported, and the sum of it.
  *
  * A report fades with time, since a holder that has gone says nothing. All fade alike, so the total is the sum of the parts at any
- * instant, and a share costs two divisions.
+ * instant.
  *
- * Promise: the shares that active holders were told add up to at most one. They are told at different moments, so a holder is told no more
- * than the others were not. What a holder is told less than before is free for others once it has asked again: until then the word may be lost.
+ * Shares go by what holders ask for steadily. They are told at different moments, and holders go by them together: parts of what was asked
+ * for just then would add up to more than one, a fresh report beside faded ones, or a high one beside others that were high before.
  */
-
 import { RecencyMap } from './recency-map.ts';
 
 /** A holder with a lease reports twice a second, so what is summed has faded by less than a tenth. */
 const HALF_LIFE_MS = 5_000;
+
+/** Steady is what was asked for over so long: enough of it for chance to even out, and short beside an outage. */
+const STEADY_MS = 5_000;
 
 /** Two half-lives: a holder that has been silent for so long is not active. */
 const FORGET_AFTER_MS = 2 * HALF_LIFE_MS;
@@ -28,49 +30,32 @@ interface Faded {
 }
 
 interface Holder extends Faded {
-  /** The share that it was last told, and the one before. */
-  told: number;
-  toldBefore: number;
+  /** When it first reported. */
+  readonly sinceMs: number;
+  readonly steadyPerSecond: number;
 }
 
 export class Demand {
   /** By the last report, so the ones to forget are the oldest. */
   readonly #holders = new RecencyMap<Holder>();
   readonly #total: Faded = { unitsPerSecond: 0, atMs: 0 };
-  /** Of all holders: the larger of what each was told last and before. */
-  #toldToAll = 0;
+  #steadyTotal = 0;
 
   report(holder: string, reported: number, nowMs: number): void {
     const unitsPerSecond = reported > 0 ? Math.min(reported, UNITS_PER_SECOND_MAX) : 0;
     const before = this.#holders.get(holder);
-    this.#holders.put(holder, {
-      unitsPerSecond,
-      atMs: nowMs,
-      told: before?.told ?? 0,
-      toldBefore: before?.toldBefore ?? 0,
-    });
+    const steadyPerSecond = before === undefined ? unitsPerSecond : steadied(before, unitsPerSecond, nowMs);
+    const sinceMs = before?.sinceMs ?? nowMs;
+    this.#holders.put(holder, { unitsPerSecond, atMs: nowMs, sinceMs, steadyPerSecond });
+    this.#steadyTotal += steadyPerSecond - (before?.steadyPerSecond ?? 0);
     this.#add(unitsPerSecond - (before === undefined ? 0 : faded(before, nowMs)), nowMs);
     this.#forget(nowMs);
   }
 
-  /** This holder's part of the demand, 0 to 1; 0 for a holder that never reported. */
-  share(holder: string, nowMs: number): number {
-    const own = this.#holders.get(holder);
-    if (own === undefined || own.unitsPerSecond === 0) return 0;
-    const total = faded(this.#total, nowMs);
-    return total > 0 ? Math.min(1, faded(own, nowMs) / total) : 1;
-  }
-
-  /** What to tell this holder of its part, 0 to 1: no more than the others were not told. */
-  tell(holder: string, nowMs: number): number {
-    const own = this.#holders.get(holder);
-    if (own === undefined) return 0;
-    this.#toldToAll -= believed(own);
-    const share = Math.min(this.share(holder, nowMs), Math.max(0, 1 - this.#toldToAll));
-    own.toldBefore = own.told;
-    own.told = share;
-    this.#toldToAll += believed(own);
-    return share;
+  /** This holder's part of the steady demand, 0 to 1; 0 for a holder that never reported. */
+  share(holder: string): number {
+    const steadyPerSecond = this.#holders.get(holder)?.steadyPerSecond ?? 0;
+    return steadyPerSecond > 0 ? Math.min(1, steadyPerSecond / this.#steadyTotal) : 0;
   }
 
   /** As fast as this holder asks by its last report; 0 for a holder that never reported. */
@@ -92,8 +77,8 @@ export class Demand {
       const [holder, report] = this.#holders.oldest!;
       if (nowMs - report.atMs < FORGET_AFTER_MS && this.#holders.size <= HOLDERS_MAX) return;
       this.#holders.delete(holder);
-      this.#toldToAll = Math.max(0, this.#toldToAll - believed(report));
       this.#add(-faded(report, nowMs), nowMs);
+      this.#steadyTotal = Math.max(0, this.#steadyTotal - report.steadyPerSecond);
     }
   }
 
@@ -103,9 +88,12 @@ export class Demand {
   }
 }
 
-/** The share that a holder may go by. */
-function believed({ told, toldBefore }: Holder): number {
-  return Math.max(told, toldBefore);
+/** An average over the time since the holder's first report, which says little by itself; later over `STEADY_MS`, the older the less. */
+function steadied(before: Holder, unitsPerSecond: number, nowMs: number): number {
+  const passedMs = Math.max(0, nowMs - before.atMs);
+  const ageMs = nowMs - before.sinceMs;
+  const newPart = ageMs > 0 ? Math.max(passedMs / ageMs, 1 - Math.exp(-passedMs / STEADY_MS)) : 1;
+  return before.steadyPerSecond + newPart * (unitsPerSecond - before.steadyPerSecond);
 }
 
 function faded({ unitsPerSecond, atMs }: Faded, nowMs: number): number {

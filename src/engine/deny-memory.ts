@@ -22,7 +22,7 @@ const SLOTS_HOLD_MS = 50;
 /** An owner spends at most this many calls a second on isolates that ask whether a denial still stands. */
 export const RECHECKS_PER_SECOND = 400;
 
-/** About 150 bytes each: a few megabytes at most. Beyond it, a displaced denial costs one owner call. */
+/** About 200 bytes each: a few megabytes at most. Beyond it, a displaced denial costs one owner call. */
 const ENTRIES_MAX = 16_384;
 
 interface Denial {

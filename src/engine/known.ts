@@ -7,7 +7,7 @@ import { capacity } from '../core/decision.ts';
 import { BoundedMap } from './bounded-map.ts';
 import type { CounterReport } from './messages.ts';
 
-/** About 200 bytes each, so a few megabytes. A displaced entry costs a blind share in an outage and nothing else. */
+/** About 250 bytes each, so a few megabytes. A displaced entry costs a blind share in an outage and nothing else. */
 const ENTRIES_MAX = 16_384;
 
 /**

@@ -34,10 +34,10 @@ const HIGH_LIMIT_PER_SECOND = 1_000;
  */
 const CALLS_PER_SECOND_MIN = 8;
 
-/** About 300 bytes each. A displaced lease is lost to the caller for a second at most. */
+/** About 350 bytes each. A displaced lease is lost to the caller for a second at most. */
 const LEASES_MAX = 8_192;
 
-/** About 100 bytes each. A displaced meter starts again. */
+/** About 150 bytes each. A displaced meter starts again. */
 const METERS_MAX = 16_384;
 
 interface Entry {

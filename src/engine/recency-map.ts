@@ -71,6 +71,13 @@ export class RecencyMap<Value> {
     for (let link = this.#oldest; link !== undefined; link = link.newer) yield [link.key, link.value];
   }
 
+  /** From the oldest on. */
+  values(): readonly Value[] {
+    const values: Value[] = [];
+    for (let link = this.#oldest; link !== undefined; link = link.newer) values.push(link.value);
+    return values;
+  }
+
   #renew(link: Link<Value>): void {
     if (link === this.#newest) return;
     this.#unlink(link);

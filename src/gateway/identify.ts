@@ -19,7 +19,7 @@ const KEY_LENGTH_MAX = 512;
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 const VISIBLE = /^[!-+\--~]+$/;
 
-/** Hashing takes longer than all the rest together, so the hashes of keys seen lately are kept: about 200 bytes each. */
+/** Hashing takes longer than all the rest together, so the hashes of keys seen lately are kept: about 250 bytes each. */
 const HASHES_MAX = 8_192;
 
 const hashes = new BoundedMap<string>(HASHES_MAX);

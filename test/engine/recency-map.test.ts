@@ -27,6 +27,7 @@ test('property: holds what a Map would, in which putting and touching take an en
         if (does === 'touch' && known !== undefined) model.set(key, known);
         const entries = [...model];
         expect([...map.entries()]).toEqual(entries);
+        expect(map.values()).toEqual([...model.values()]);
         expect([map.size, map.oldest, map.newest]).toEqual([model.size, entries[0], entries.at(-1)]);
       }
     }),
