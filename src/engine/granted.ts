@@ -2,6 +2,8 @@
  * What a holder may be going by: a reply with a newer grant may never reach it, so until it says so, every grant that it may have.
  */
 
+import type { LeaseReport } from './lease.ts';
+
 /** An isolate has one question in flight that may bring a grant, or a few (`engine/owners`); what is beyond is taken together. */
 const GRANTS_MAX = 8;
 
@@ -26,9 +28,17 @@ export interface Granted {
 /** From the one that the holder has last said it goes by to the newest, in order. */
 export type Grants = readonly [Granted, ...Granted[]];
 
-/** The holder has promised to go by this grant for so long at most, unless it is granted another. */
-export function endingIn(patienceMs: number, grant: Granted, nowMs: number): Granted {
-  return { ...grant, endsAtMs: Math.min(grant.endsAtMs, nowMs + patienceMs) };
+/** What the holder goes by of this grant from now on, as it says: for so long at most, unless it is granted another, and at most at that rate. */
+export function keptOf(
+  { patienceMs, unitsPerMs = Number.POSITIVE_INFINITY }: Pick<LeaseReport, 'patienceMs' | 'unitsPerMs'>,
+  grant: Granted,
+  nowMs: number,
+): Granted {
+  return {
+    ...grant,
+    unitsPerMs: Math.min(grant.unitsPerMs, unitsPerMs),
+    endsAtMs: Math.min(grant.endsAtMs, nowMs + patienceMs),
+  };
 }
 
 /** How much more than the newest grant lends the holder may be going by; `undefined` when it is nothing. */

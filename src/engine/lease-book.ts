@@ -13,7 +13,7 @@ import { type CounterState, charge, giveBack, nowMsFor } from '../core/algorithm
 import type { LogicalClock } from '../core/clock.ts';
 import type { Limit } from '../core/decision.ts';
 import { fullAtMsOf, unitMsOf } from './bucket-level.ts';
-import { bounded, endingIn, type Grants, type Part, surplusOf } from './granted.ts';
+import { bounded, type Grants, keptOf, type Part, surplusOf } from './granted.ts';
 import type { LeaseGrant, LeaseReport } from './lease.ts';
 import type { LentNow } from './messages.ts';
 import { Newcomers } from './newcomers.ts';
@@ -160,7 +160,7 @@ export class LeaseBook {
     this.#takeBack(counter, lease, report, clock);
     const [oldest, ...newer] = lease.grants
       .filter(({ number }) => number >= report.number)
-      .map((grant) => (grant.number > report.number ? grant : endingIn(report.patienceMs, grant, logicalMs)));
+      .map((grant) => (grant.number > report.number ? grant : keptOf(report, grant, logicalMs)));
     if (oldest !== undefined) this.#put(key, [oldest, ...newer], logicalMs);
     if (report.isFinal && newer.length === 0) this.#end(this.#leases.get(key)?.part ?? lease.part);
     this.#keepBrim(counter, logicalMs);

@@ -46,6 +46,8 @@ export interface LeaseReport {
   readonly largestCost: number;
   /** For how long the holder goes on with what it has, if no newer grant comes. */
   readonly patienceMs: number;
+  /** The rate that the holder goes by from now on, where it has given up a part of what it was lent. */
+  readonly unitsPerMs?: number;
   /** The holder has given the lease up and wants no other. */
   readonly isFinal: boolean;
   /** It has seen one request, and asks because the limit is high: it is worth lending to only if many ask like that at once. */
@@ -70,6 +72,9 @@ const ROUNDING = 1e-9;
 /** A lease that refills so many times faster than it is asked for is too large: what overflows here is missing elsewhere. */
 const TOO_FAST = 1.5;
 
+/** Of such a one the holder gives up what is more than so many times what it is asked for. */
+const KEPT = 1.1;
+
 /** Not before a grant has been in hand for so long: what was asked for just before it says little. */
 const RENEWAL_MS_MIN = 50;
 
@@ -80,10 +85,12 @@ export interface Arrival {
   readonly delayMs: number;
 }
 
-/** How long the owner usually takes to answer, and how long the holder waits for that. */
-export interface Waits {
+export interface Reporting {
+  /** How long the owner usually takes to answer, and how long the holder waits for that. */
   readonly usualMs: number;
   readonly patienceMs: number;
+  /** The demand; infinite where the holder wants to keep what it has. */
+  readonly unitsPerSecond: number;
 }
 
 export class HeldLease {
@@ -150,8 +157,7 @@ export class HeldLease {
     nowMs: number,
   ): boolean {
     if (nowMs >= this.#renewAtMs) return true;
-    const isTooFast = this.#unitsPerMs * 1_000 > TOO_FAST * unitsPerSecond;
-    if (isTooFast && nowMs >= this.#renewedAtMs + RENEWAL_MS_MIN) return true;
+    if (this.#isTooFast(unitsPerSecond) && nowMs >= this.#renewedAtMs + RENEWAL_MS_MIN) return true;
     if (this.#isScarce) return false;
     return this.held(nowMs) < (unitsPerSecond / 1_000 - this.#unitsPerMs) * soonMs;
   }
@@ -210,8 +216,9 @@ export class HeldLease {
   }
 
   /** What to tell the owner. Returned units leave the lease here, before the message does. */
-  report(nowMs: number, waits: Waits): LeaseReport {
-    return this.#report(nowMs, { ...waits, isFinal: false });
+  report(nowMs: number, reporting: Reporting): LeaseReport {
+    const given = this.#giveUp(reporting.unitsPerSecond, nowMs) ? { unitsPerMs: this.#unitsPerMs } : {};
+    return { ...this.#report(nowMs, { ...reporting, isFinal: false }), ...given };
   }
 
   /** A final report: what is in hand is the owner's again, and so is everything else. */
@@ -223,7 +230,7 @@ export class HeldLease {
 
   #report(
     nowMs: number,
-    { usualMs, patienceMs, isFinal }: Waits & { readonly isFinal: boolean },
+    { usualMs, patienceMs, isFinal }: Omit<Reporting, 'unitsPerSecond'> & { readonly isFinal: boolean },
   ): LeaseReport {
     this.#settle(nowMs);
     const report = {
@@ -243,6 +250,18 @@ export class HeldLease {
     // The owner stops counting it when it hears of the newest grant.
     this.#surplusPerMs = 0;
     return report;
+  }
+
+  /** Gives up the rate that is too much, so that the owner may lend it on as soon as it hears of it, and not when it knows that its answer came. */
+  #giveUp(unitsPerSecond: number, nowMs: number): boolean {
+    if (!this.#isTooFast(unitsPerSecond)) return false;
+    this.#settle(nowMs);
+    this.#unitsPerMs = (KEPT * unitsPerSecond) / 1_000;
+    return true;
+  }
+
+  #isTooFast(unitsPerSecond: number): boolean {
+    return this.#unitsPerMs * 1_000 > TOO_FAST * unitsPerSecond;
   }
 
   #begin(nowMs: number): void {

@@ -10,7 +10,7 @@ import type { Winner } from '../policy/counter.ts';
 import { isNewer, type Rule, type Version } from '../policy/ruleset.ts';
 import { BoundedMap } from './bounded-map.ts';
 import type { Group } from './groups.ts';
-import { HeldLease, type LeaseGrant } from './lease.ts';
+import { HeldLease, type LeaseGrant, type LeaseReport, type Reporting } from './lease.ts';
 import { isLendable } from './lease-terms.ts';
 import { Meter } from './meter.ts';
 
@@ -128,6 +128,12 @@ export class Leases {
   /** The lease that a message to the owner should speak of, even if it is over: what it returns is still the owner's. */
   last(group: Group): HeldLease | undefined {
     return this.#entries.get(keyOf(group))?.lease;
+  }
+
+  /** What a message to the owner says of that lease, if there is one. */
+  report(group: Group, waits: Omit<Reporting, 'unitsPerSecond'>): LeaseReport | undefined {
+    const unitsPerSecond = this.#slowest(group);
+    return this.last(group)?.report(this.#nowMs(), { ...waits, unitsPerSecond });
   }
 
   /** Spends the lease if it can; says whether an empty one is all that there is. */

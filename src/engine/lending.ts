@@ -172,18 +172,19 @@ function believable(report: LeaseReport): LeaseReport {
     returned: Array.isArray(report.returned) ? report.returned.slice(0, PIECES_MAX).map(believablePiece) : [],
     spent: amount(report.spent),
     largestCost: amount(report.largestCost),
-    patienceMs: duration(report.patienceMs),
+    patienceMs: orEndless(report.patienceMs),
+    unitsPerMs: orEndless(report.unitsPerMs),
     isFinal: report.isFinal === true,
     isTentative: report.isTentative === true,
   };
 }
 
 function believablePiece(piece: Partial<Returned> | null): Returned {
-  return { units: amount(piece?.units), agoMs: duration(piece?.agoMs) };
+  return { units: amount(piece?.units), agoMs: orEndless(piece?.agoMs) };
 }
 
-/** Whoever does not say how long is believed to mean for ever. */
-function duration(value: unknown): number {
+/** Whoever does not say how long, or how much less, is believed to mean without end. */
+function orEndless(value: unknown): number {
   return typeof value === 'number' && value >= 0 ? value : Number.POSITIVE_INFINITY;
 }
 

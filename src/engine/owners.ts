@@ -150,8 +150,7 @@ export class Owners {
     ];
     for (const each of counted) each.began(sentMs);
     const lease = isLeasing
-      ? (this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: deadlineMs }) ??
-        this.#noLease(group))
+      ? (this.leases.report(group, { usualMs: link.usualMs, patienceMs: deadlineMs }) ?? this.#noLease(group))
       : undefined;
     const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
     const patience = { waitMs, fairMs: deadlineMs * FAIR_PART };
@@ -194,8 +193,7 @@ export class Owners {
     const renewal = { ...ask, id: `${ask.id}:renewal`, cost: 0 };
     const link = this.link(group.owner);
     const waitMs = link.deadlineMs(ask.deadlineMs);
-    const lease =
-      this.leases.last(group)?.report(sentMs, { usualMs: link.usualMs, patienceMs: waitMs }) ?? NO_LEASE;
+    const lease = this.leases.report(group, { usualMs: link.usualMs, patienceMs: waitMs }) ?? NO_LEASE;
     const message = { version: ask.version, question: this.#questionOf(group, renewal, lease) };
     const patience = { waitMs, fairMs: waitMs };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);

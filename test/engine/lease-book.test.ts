@@ -169,7 +169,7 @@ class Shop {
       lease.number === 0
         ? NO_LEASE
         : kind === 'ask'
-          ? lease.report(sentMs, WAITS)
+          ? lease.report(sentMs, { ...WAITS, unitsPerSecond: demand })
           : lease.surrender(sentMs, WAITS.usualMs);
     const question = { ...this.#question(demand), lease: known };
     if (fate.lost === 'question') return;

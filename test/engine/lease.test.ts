@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { HeldLease, type LeaseGrant, type LeaseReport } from '../../src/engine/lease.ts';
 
-const WAITS = { usualMs: 10, patienceMs: 150 };
+/** Of a holder that wants to keep what it has. */
+const WAITS = { usualMs: 10, patienceMs: 150, unitsPerSecond: Number.POSITIVE_INFINITY };
 
 /** Ten units, one more every 100 ms, room for twenty, for a second. */
 function grant(parts: Partial<LeaseGrant> = {}): LeaseGrant {
@@ -153,6 +154,23 @@ describe('what it promises', () => {
     lease.report(100, WAITS);
     lease.accept(grant({ number: 2 }), at(110, 100));
     expect([lease.isOver(1_099), lease.isOver(1_100)]).toEqual([false, true]);
+  });
+
+  test('with a report from a lease that is much too fast: to go by a tenth more than it needs, at once', () => {
+    const lease = leaseOf({ units: 0, unitsPerMs: 0.01 });
+    const report = lease.report(100, { ...WAITS, unitsPerSecond: 5 });
+    expect(report).toMatchObject({ held: expect.closeTo(1, 9), unitsPerMs: expect.closeTo(0.0055, 9) });
+    expect(lease.held(200)).toBeCloseTo(1 + 100 * 0.0055, 9);
+    lease.accept(grant({ number: 2, units: 0, unitsPerMs: 0.02 }), at(200, 100));
+    expect(lease.held(300)).toBeCloseTo(1.55 + 100 * 0.02, 9);
+  });
+
+  test('a lease that is a little too fast, or too slow, is kept as it is', () => {
+    for (const unitsPerSecond of [7, 20]) {
+      const lease = leaseOf({ units: 0, unitsPerMs: 0.01 });
+      expect(lease.report(100, { ...WAITS, unitsPerSecond })).not.toHaveProperty('unitsPerMs');
+      expect(lease.held(200)).toBeCloseTo(2, 9);
+    }
   });
 
   test('a report never makes it longer', () => {

@@ -100,6 +100,21 @@ describe('lending', () => {
     expect(desk.left(rule)).toBeCloseTo(Math.min(1_000, before + 2_000 - lent), -1);
   });
 
+  test('a rate that a holder gives up is lent to the next at once, and not when the holder has asked again', () => {
+    const lentTo = (unitsPerMs?: number) => {
+      const desk = new Pawn();
+      const fast = winner({ quota: 1_000, windowMs: SECOND_MS });
+      const first = desk.borrow([fast], { holder: 'a', demand: 900 }).lease!;
+      const given = unitsPerMs === undefined ? {} : { unitsPerMs };
+      desk.borrow([fast], { holder: 'a', demand: 100, ...desk.has(first), ...given });
+      return desk.borrow([fast], { holder: 'b', demand: 800 }).lease!.unitsPerMs;
+    };
+    expect(lentTo()).toBeLessThan(0.1);
+    expect(lentTo(0.11)).toBeGreaterThan(0.7);
+    // More than it was lent it cannot keep.
+    expect(lentTo(1e6)).toBe(lentTo());
+  });
+
   test('asking often does not stop a slow refill', async () => {
     const desk = new Pawn();
     const slow = winner({ quota: 1_000, windowMs: SECOND_MS });
@@ -467,6 +482,7 @@ describe('absurd messages', () => {
     spent: absurd,
     largestCost: absurd,
     patienceMs: absurd,
+    unitsPerMs: absurd,
     demand: absurd,
     isFinal: fc.boolean(),
     ours: fc.boolean(),
