@@ -4,7 +4,7 @@
  * A lease has a part of the counter's rate, as large as the holder's part of the demand, and room for the units that arrive together.
  * So in steady state a holder lives on its rate, asks a few times a second at most, and the owner's own bucket is there for
  * newcomers and for whoever runs short. All parts of the rate add up to at most the rate, and while there is plenty all rooms leave the
- * owner at least half.
+ * owner a fifth at least.
  *
  * When demand exceeds the rate and what is left will not do for the next slice of time, all of it is shared out by demand: the terms are
  * then *scarce*, and a holder that runs dry denies by itself until its next renewal, instead of asking in vain.
@@ -35,7 +35,7 @@ const TIGHT_ROOM_SECONDS = 0.2;
 const RATE_MARGIN = 1.1;
 
 /** The rest of the rate stays free for whoever has less than its part: what others give up is otherwise taken by who asks next. */
-const FAIR_PART = 0.98;
+const FAIR_PART = 0.985;
 
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
@@ -43,8 +43,8 @@ const OVERLOAD = 1.1;
 /** Whoever has too much of a bucket that lasts for longer than this will have said so by the time that it is missed. */
 const SOON_MS = 2_000;
 
-/** At most half of what is left at once, in proportion to demand, while there is plenty: that always leaves something for the next. */
-const PART_OF_LEVEL = 0.5;
+/** At most so much of what is left at once, in proportion to demand, while there is plenty: that always leaves something for the next. */
+const PART_OF_LEVEL = 0.8;
 
 /**
  * Whoever has less than the slice to come will take may have so much of what is left, however small its part: else a part of a unit is
