@@ -2,6 +2,7 @@
  * The shapes of what the admin API takes and answers: requests are checked against them, and the OpenAPI document is made of them.
  */
 import * as z from 'zod';
+import { _coercedNumber } from 'zod/v4/core';
 import { REGIONS } from '../policy/region.ts';
 import { COST_MAX, isMap } from '../policy/schema.ts';
 
@@ -159,9 +160,13 @@ export function deleteKeysBodyOf(input: unknown): z.ZodType {
   return isMap(input) && 'keys' in input ? keyNames : keyName;
 }
 
-/** A whole number in a query. */
+/** A whole number, which a query or a path has as text. This is `z.coerce.number()`, whose like for other types would weigh half a kilobyte. */
+function wholeNumber(min: number, max: number) {
+  return _coercedNumber(z.ZodNumber).int().min(min).max(max);
+}
+
 function count(min: number, max: number, otherwise: number) {
-  return z.coerce.number().int().min(min).max(max).default(otherwise);
+  return wholeNumber(min, max).default(otherwise);
 }
 
 export const pageQuery = z.object({
@@ -177,13 +182,13 @@ export const keysQuery = z.object({
 
 /** For a control plane that has lost its storage, and counts anew below what isolates and owners have seen. */
 export const activateQuery = z.object({
-  atLeast: z.coerce.number().int().min(1).max(1_000_000_000_000).optional(),
+  atLeast: wholeNumber(1, 1_000_000_000_000).optional(),
 });
 
 export const domainQuery = z.object({ domain: domainName.optional() });
 
 /** A version's number, from 1. */
-export const versionNumber = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
+export const versionNumber = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 
 /** Who makes a change; in the header `X-Limiter-Author`. */
 export const author = z.string().regex(/^[\x20-\x7e]{1,128}$/, '1 to 128 characters of printable ASCII');

@@ -27,8 +27,7 @@ export class BoundedMap<Value> {
   set(key: string, value: Value): void {
     this.#entries.put(key, value);
     if (this.#entries.size <= this.#entriesMax) return;
-    const [oldest, displaced] = this.#entries.oldest!;
-    this.#entries.delete(oldest);
+    const [oldest, displaced] = this.#entries.shift()!;
     this.#onDisplaced(displaced, oldest);
   }
 

@@ -15,6 +15,9 @@ const HALF_LIFE_MS = 5_000;
 /** Steady is what was asked for over so long: enough of it for chance to even out, and short beside an outage. */
 const STEADY_MS = 5_000;
 
+/** A holder that is short asks again within so long, or has gone. */
+const RECENT_MS = 2_000;
+
 /** Two half-lives: a holder that has been silent for so long is not active. */
 const FORGET_AFTER_MS = 2 * HALF_LIFE_MS;
 
@@ -68,15 +71,23 @@ export class Demand {
     return faded(this.#total, nowMs);
   }
 
+  /** The same, of those who have reported lately. */
+  recentUnitsPerSecond(nowMs: number): number {
+    let sum = 0;
+    for (const report of this.#holders.values())
+      if (nowMs - report.atMs < RECENT_MS) sum += faded(report, nowMs);
+    return sum;
+  }
+
   get activeHolders(): number {
     return this.#holders.size;
   }
 
   #forget(nowMs: number): void {
     for (;;) {
-      const [holder, report] = this.#holders.oldest!;
+      const report = this.#holders.oldest!;
       if (nowMs - report.atMs < FORGET_AFTER_MS && this.#holders.size <= HOLDERS_MAX) return;
-      this.#holders.delete(holder);
+      this.#holders.shift();
       this.#add(-faded(report, nowMs), nowMs);
       this.#steadyTotal = Math.max(0, this.#steadyTotal - report.steadyPerSecond);
     }

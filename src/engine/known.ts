@@ -27,9 +27,13 @@ export interface Level {
   readonly atMs: number;
 }
 
-interface Told extends Level {
-  /** The life of the owner that told it. */
+/** Where an owner's word comes from: which life of it, and when it was asked. */
+export interface Word {
   readonly incarnation: string;
+  readonly sentMs: number;
+}
+
+interface Told extends Level, Word {
   /** The share that an earlier life told last, and until when it counts. */
   readonly earlier: { readonly share: number; readonly untilMs: number } | undefined;
 }
@@ -37,10 +41,17 @@ interface Told extends Level {
 export class Known {
   readonly #levels = new BoundedMap<Told>(ENTRIES_MAX);
 
-  learn({ id, limit, remaining, resetMs, share }: CounterReport, incarnation: string, nowMs: number): void {
+  /** A reply that comes later than one to a question that was sent later says nothing any more. */
+  learn(
+    { id, limit, remaining, resetMs, share }: CounterReport,
+    { incarnation, sentMs }: Word,
+    nowMs: number,
+  ): void {
     const before = this.#levels.get(id);
+    // What lies in the future was sent before the clock was set back.
+    if (before !== undefined && sentMs < before.sentMs && before.sentMs <= nowMs) return;
     const earlier = before?.incarnation === incarnation ? before.earlier : earlierShare(before, nowMs);
-    this.#levels.set(id, { limit, remaining, resetMs, share, atMs: nowMs, incarnation, earlier });
+    this.#levels.set(id, { limit, remaining, resetMs, share, atMs: nowMs, sentMs, incarnation, earlier });
   }
 
   /** Its owner has charged a debt since: so much less is left than it last said. */

@@ -20,8 +20,7 @@ export interface Recent {
   readonly atMs: number;
 }
 
-interface Entry<Outcome> {
-  readonly atMs: number;
+interface Entry<Outcome> extends Recent {
   outcome: Outcome | 'taken_back';
 }
 
@@ -39,29 +38,28 @@ export class Ledger<Outcome> {
   }
 
   record(id: string, outcome: Outcome, nowMs: number): void {
-    this.#put(id, { atMs: nowMs, outcome });
+    this.#put({ id, atMs: nowMs, outcome });
   }
 
   /** What is still kept, in order of time. */
   recent(nowMs: number): Recent[] {
-    const recent: Recent[] = [];
-    for (const [id, { atMs }] of this.#entries.entries()) {
-      if (nowMs - atMs <= this.#bounds.keepMs) recent.push({ id, atMs });
-    }
-    return recent;
+    return this.#entries
+      .values()
+      .filter(({ atMs }) => nowMs - atMs <= this.#bounds.keepMs)
+      .map(({ id, atMs }) => ({ id, atMs }));
   }
 
   /** How long until nothing is kept any more. */
   restInMs(nowMs: number): number {
     const newest = this.#entries.newest;
-    return newest === undefined ? 0 : Math.max(0, newest[1].atMs + this.#bounds.keepMs - nowMs);
+    return newest === undefined ? 0 : Math.max(0, newest.atMs + this.#bounds.keepMs - nowMs);
   }
 
   /** Marks the id as taken back, whether or not its question has come; answers what there was to take back. */
   takeBack(id: string, nowMs: number): Outcome | undefined {
     const found = this.#entries.get(id);
     if (found === undefined) {
-      this.#put(id, { atMs: nowMs, outcome: 'taken_back' });
+      this.#put({ id, atMs: nowMs, outcome: 'taken_back' });
       return undefined;
     }
     const { outcome } = found;
@@ -69,13 +67,12 @@ export class Ledger<Outcome> {
     return outcome === 'taken_back' ? undefined : outcome;
   }
 
-  #put(id: string, entry: Entry<Outcome>): void {
-    this.#entries.put(id, entry);
+  #put(entry: Entry<Outcome>): void {
+    this.#entries.put(entry.id, entry);
     for (;;) {
-      const [oldestId, oldest] = this.#entries.oldest!;
-      const isKept = entry.atMs - oldest.atMs <= this.#bounds.keepMs;
+      const isKept = entry.atMs - this.#entries.oldest!.atMs <= this.#bounds.keepMs;
       if (isKept && this.#entries.size <= this.#bounds.entriesMax) return;
-      this.#entries.delete(oldestId);
+      this.#entries.shift();
     }
   }
 }

@@ -14,7 +14,7 @@ import { Detour } from './detour.ts';
 import type { Group, Groups } from './groups.ts';
 import { QuestionsInFlight } from './in-flight.ts';
 import { Inquiries, type InquiryResult } from './inquiry.ts';
-import { Known } from './known.ts';
+import { Known, type Word } from './known.ts';
 import { type HeldLease, type LeaseReport, NO_LEASE } from './lease.ts';
 import { Leases } from './leases.ts';
 import { LINKS_MAX, Links } from './links.ts';
@@ -263,13 +263,13 @@ export class Owners {
   #learned(reply: OwnerReply, learning: Learning): GroupResult {
     const { answer, incarnation } = reply;
     if (answer === undefined) return { kind: 'unanswered' };
-    this.#learnLevels(answer, incarnation);
-    const { group, ask } = learning;
+    const { group, ask, sentMs } = learning;
+    this.#learnLevels(answer, { incarnation, sentMs });
     const result: GroupResult = { kind: 'answered', answer, incarnation, questionId: ask.id };
     const link = this.link(group.owner);
     link.unreadyUntil(answer.isUnready ? this.#nowMs() + Math.max(UNREADY_MS, link.usualMs) : undefined);
     if (answer.isUnready) return result;
-    if (answer.split !== undefined) this.#slices.move(group, answer.split, learning.sentMs);
+    if (answer.split !== undefined) this.#slices.move(group, answer.split, sentMs);
     if (this.#acceptLease(reply, learning)) {
       // Whether the next request is admitted, the lease says, and no denial of the owner's own bucket.
       for (const { counterId } of group.enforced) this.denyMemory.forget(counterId);
@@ -287,8 +287,9 @@ export class Owners {
   #learnedLate(reply: OwnerReply | undefined, learning: Learning): Answered | undefined {
     if (reply?.answer === undefined) return undefined;
     const { answer, incarnation } = reply;
-    this.#learnLevels(answer, incarnation);
-    if (answer.split !== undefined) this.#slices.move(learning.group, answer.split, learning.sentMs);
+    const { group, sentMs } = learning;
+    this.#learnLevels(answer, { incarnation, sentMs });
+    if (answer.split !== undefined) this.#slices.move(group, answer.split, sentMs);
     this.#acceptLease(reply, learning);
     return { answer, incarnation, questionId: learning.ask.id };
   }
@@ -306,8 +307,8 @@ export class Owners {
     return true;
   }
 
-  #learnLevels({ counters }: Answer, incarnation: string): void {
-    for (const report of counters) this.known.learn(report, incarnation, this.#nowMs());
+  #learnLevels({ counters }: Answer, word: Word): void {
+    for (const report of counters) this.known.learn(report, word, this.#nowMs());
   }
 
   /** A denial is remembered, and so is an allowance that took the last: the next request need not ask to be denied. */

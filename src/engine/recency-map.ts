@@ -21,12 +21,12 @@ export class RecencyMap<Value> {
     return this.#links.size;
   }
 
-  get oldest(): readonly [key: string, value: Value] | undefined {
-    return this.#oldest && [this.#oldest.key, this.#oldest.value];
+  get oldest(): Value | undefined {
+    return this.#oldest?.value;
   }
 
-  get newest(): readonly [key: string, value: Value] | undefined {
-    return this.#newest && [this.#newest.key, this.#newest.value];
+  get newest(): Value | undefined {
+    return this.#newest?.value;
   }
 
   get(key: string): Value | undefined {
@@ -66,16 +66,19 @@ export class RecencyMap<Value> {
     this.#newest = undefined;
   }
 
-  /** From the oldest on. Nothing is to be put or deleted meanwhile. */
-  *entries(): IterableIterator<[key: string, value: Value]> {
-    for (let link = this.#oldest; link !== undefined; link = link.newer) yield [link.key, link.value];
-  }
-
   /** From the oldest on. */
   values(): readonly Value[] {
     const values: Value[] = [];
     for (let link = this.#oldest; link !== undefined; link = link.newer) values.push(link.value);
     return values;
+  }
+
+  /** Takes the oldest entry out, if there is one. */
+  shift(): readonly [key: string, value: Value] | undefined {
+    const oldest = this.#oldest;
+    if (oldest === undefined) return undefined;
+    this.delete(oldest.key);
+    return [oldest.key, oldest.value];
   }
 
   #renew(link: Link<Value>): void {

@@ -204,7 +204,7 @@ export class Upstream {
     const isFinal = this.#mode === 'leased' && isIdle && unheard < ROUNDING;
     const held = Math.max(0, level - line);
     const isKnown = isKnownAfter(this.#grants);
-    const wished = counter.demand.totalUnitsPerSecond(nowMs);
+    const wished = counter.demand.recentUnitsPerSecond(nowMs);
     const isShort = this.#demand.isShort(nowMs);
     const unitsPerSecond = this.#demand.report({ wished, isKnown, hasLent: lent.endsInMs > 0 }, nowMs);
     const report: MiddleReport = {

@@ -10,6 +10,7 @@ import { type Caller, callerAttributes, isListed } from '../policy/caller.ts';
 import type { Facts } from '../policy/match.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
 import type { KeyLocation } from '../policy/ruleset.ts';
+import { hexOf } from '../policy/sha256.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** Longer than any key in use; what is longer is not hashed but dropped. */
@@ -94,7 +95,7 @@ function isAsked({ attributes, clamps }: Snapshot, name: string): boolean {
 /** SHA-256 in lower-case hex. */
 export async function sha256(text: string): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hexOf(digest);
 }
 
 async function remember(key: string): Promise<string> {

@@ -101,6 +101,15 @@ describe('holders', () => {
     expect(demand.share('b')).toBeCloseTo(1, 9);
   });
 
+  test('that have not reported for two seconds are no recent demand', () => {
+    const demand = new Demand();
+    demand.report('gone', 500, 0);
+    demand.report('here', 10, 1_999);
+    expect(demand.recentUnitsPerSecond(1_999)).toBeGreaterThan(300);
+    expect(demand.recentUnitsPerSecond(2_000)).toBeCloseTo(10, 2);
+    expect(demand.totalUnitsPerSecond(2_000)).toBeGreaterThan(300);
+  });
+
   test('are at most 4,096', () => {
     const demand = new Demand();
     for (let at = 0; at < 5_000; at += 1) demand.report(`holder ${at}`, 1, 0);

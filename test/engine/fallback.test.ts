@@ -21,7 +21,7 @@ function start(options: WinnerOptions, told?: Partial<CounterReport> & { atMs?: 
     } as const;
     known.learn(
       { ...base, id: rule.counterId, limit: rule.rule.limit!, ...report } as CounterReport,
-      'life',
+      { incarnation: 'life', sentMs: atMs },
       atMs,
     );
   }

@@ -13,7 +13,11 @@ function known(limit: LimitOptions, report: Partial<CounterReport>) {
     activeHolders: 1,
     share: 1,
   } as const;
-  all.learn({ ...base, limit: limitOf(limit), ...report } as CounterReport, 'life', 1_000);
+  all.learn(
+    { ...base, limit: limitOf(limit), ...report } as CounterReport,
+    { incarnation: 'life', sentMs: 990 },
+    1_000,
+  );
   return (afterMs: number) => all.level('c', 1_000 + afterMs);
 }
 
@@ -42,7 +46,7 @@ test('a debt that its owner has charged since is taken off, and has to be refill
   const limit = limitOf({ quota: 60, burst: 10 });
   const decision = { outcome: 'allowed', delayMs: 0 } as const;
   const report = { id: 'c', decision, limit, remaining: 3, resetMs: 7_000, activeHolders: 1, share: 1 };
-  all.learn(report as CounterReport, 'life', 0);
+  all.learn(report as CounterReport, { incarnation: 'life', sentMs: 0 }, 0);
   all.charged('c', 5);
   all.charged('of another', 5);
   expect([0, 2_000, 3_000, 11_999, 12_000].map((atMs) => all.level('c', atMs)?.remaining)).toEqual([
@@ -66,7 +70,7 @@ describe('an owner that has just started knows no holders', () => {
     return told.map(([atMs, life, share]) => {
       const decision = { outcome: 'allowed', delayMs: 0 } as const;
       const report = { id: 'c', decision, limit, remaining: 3, resetMs: 7_000, activeHolders: 1, share };
-      all.learn(report as CounterReport, life, atMs);
+      all.learn(report as CounterReport, { incarnation: life, sentMs: atMs }, atMs);
       return all.level('c', atMs)?.share;
     });
   }
@@ -87,8 +91,8 @@ describe('an owner that has just started knows no holders', () => {
   test('and then what it said, though it says nothing more', () => {
     const all = new Known();
     const report = { id: 'c', limit, remaining: 3, resetMs: 7_000, share: 0.25 } as CounterReport;
-    all.learn(report, 'first', 0);
-    all.learn({ ...report, share: 1 }, 'second', 1_000);
+    all.learn(report, { incarnation: 'first', sentMs: 0 }, 0);
+    all.learn({ ...report, share: 1 }, { incarnation: 'second', sentMs: 1_000 }, 1_000);
     expect([2_999, 3_000].map((atMs) => all.level('c', atMs)?.share)).toEqual([0.25, 1]);
   });
 
@@ -104,5 +108,32 @@ describe('an owner that has just started knows no holders', () => {
 
   test('a share of 0 was nobody’s, and makes no other less', () => {
     expect(sharesOf([0, 'first', 0], [1_000, 'second', 0.05])).toEqual([0, 0.05]);
+  });
+});
+
+describe('replies that overtake each other', () => {
+  const limit = limitOf({ quota: 60 });
+  const base = { id: 'c', decision: { outcome: 'allowed', delayMs: 0 }, limit, resetMs: MINUTE_MS } as const;
+  const learn = (all: Known, remaining: number, { sentMs, nowMs }: { sentMs: number; nowMs: number }) =>
+    all.learn(
+      { ...base, remaining, activeHolders: 1, share: 1 } as unknown as CounterReport,
+      { incarnation: 'life', sentMs },
+      nowMs,
+    );
+
+  test('the one to the question that was sent last counts', () => {
+    const all = new Known();
+    learn(all, 20, { sentMs: 1_000, nowMs: 1_010 });
+    learn(all, 50, { sentMs: 500, nowMs: 1_020 });
+    expect(all.level('c', 1_020)?.remaining).toBe(20);
+    learn(all, 10, { sentMs: 1_000, nowMs: 1_030 });
+    expect(all.level('c', 1_030)?.remaining).toBe(10);
+  });
+
+  test('also after the clock was set back', () => {
+    const all = new Known();
+    learn(all, 20, { sentMs: 3_600_000, nowMs: 3_600_010 });
+    learn(all, 50, { sentMs: 500, nowMs: 510 });
+    expect(all.level('c', 510)?.remaining).toBe(50);
   });
 });

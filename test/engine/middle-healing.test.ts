@@ -1,6 +1,7 @@
 /** Regions that are cut off from their root, lives that end, and what is charged when they are heard of again. */
 import { describe, expect, test } from 'vitest';
 import { boundOf } from '../../src/engine/bound.ts';
+import { inRegion } from '../../src/policy/place.ts';
 import type { Region } from '../../src/policy/region.ts';
 import { excessOf, LOST, PROMPT, Realm, ROOT, regionalRule, regionName } from './realm.ts';
 import { DAY_MS, SECOND_MS } from './rules.ts';
@@ -221,4 +222,26 @@ describe('a region that restarts', () => {
     units += realm.flood(['weur'], 20 * SECOND_MS);
     expect(units).toBeLessThanOrEqual(1_000 + 100 + 1);
   });
+});
+
+test('a region that is short does not wish for what isolates asked for that are gone', () => {
+  const realm = fast();
+  const { counterId } = inRegion(realm.rule, 'weur');
+  const told: number[] = [];
+  for (let holder = 0; holder < 10; holder += 1)
+    realm.askOwner(regionName('weur'), counterId, { holder: `gone-${holder}`, unitsPerSecond: 500 });
+  // They asked for 5,000 a second together. Whoever is left asks for forty, and in its first second for more than there is.
+  for (let sent = 0; sent < 200; sent += 1) {
+    const from = realm.said.length;
+    realm.askOwner(regionName('weur'), counterId, {
+      holder: 'here',
+      unitsPerSecond: 40,
+      cost: sent < 40 ? 100 : 1,
+    });
+    realm.pass(25);
+    for (const { call, atMs } of realm.said.slice(from))
+      if (atMs > 2_500) told.push(...call.middle!.map(({ unitsPerSecond }) => unitsPerSecond));
+  }
+  expect(told.length).toBeGreaterThan(2);
+  for (const unitsPerSecond of told) expect(unitsPerSecond).toBeLessThan(1_000);
 });
