@@ -132,8 +132,7 @@ export class Leases {
 
   /** What a message to the owner says of that lease, if there is one. */
   report(group: Group, waits: Omit<Reporting, 'unitsPerSecond'>): LeaseReport | undefined {
-    const unitsPerSecond = this.#slowest(group);
-    return this.last(group)?.report(this.#nowMs(), { ...waits, unitsPerSecond });
+    return this.last(group)?.report(this.#nowMs(), { ...waits, unitsPerSecond: this.#slowest(group) });
   }
 
   /** Spends the lease if it can; says whether an empty one is all that there is. */
