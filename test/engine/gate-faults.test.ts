@@ -252,6 +252,20 @@ describe('answers that come late, twice or out of order', () => {
     expect(world.used(rule)).toBe(3);
   });
 
+  test('overtaken by a later one: it says nothing of what is left any more', async () => {
+    const { world, isolate } = await start({
+      network: ({ number }) => answers({ backMs: number === 1 ? 100 : 1 }),
+    });
+    const overtaken = isolate.send([rule]);
+    await world.time.advance(10);
+    await isolate.ask([rule], { cost: 60 });
+    await world.time.settle(overtaken);
+    world.network = down;
+    const { policies } = await isolate.ask([rule]);
+    expect(policies[0]).toMatchObject({ source: 'fallback' });
+    expect(policies[0]?.level?.remaining).toBeLessThan(40);
+  });
+
   test('twice: charged once', async () => {
     const { world, isolate } = await start({ network: () => deliveredTwice() });
     expect(await isolate.ask([rule])).toMatchObject({ source: 'owner', tookMs: 21 });

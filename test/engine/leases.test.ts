@@ -47,6 +47,17 @@ function isPromise(verdict: Verdict | Promise<Verdict>): verdict is Promise<Verd
   return verdict instanceof Promise;
 }
 
+test('a holder that is asked less than before gives up what it does not need, and says so', async () => {
+  const { world, isolate } = await leased();
+  const before = world.calls.length;
+  await warm(world, isolate, [hot()], { forMs: 3_000, everyMs: 50 });
+  const questions = world.calls.slice(before).flatMap(({ call }) => call.question ?? []);
+  const giving = questions.filter(({ lease }) => lease?.unitsPerMs !== undefined);
+  expect(giving.length).toBeGreaterThan(0);
+  for (const { lease, counters } of giving)
+    expect(lease!.unitsPerMs! * SECOND_MS).toBeCloseTo(1.1 * counters[0]!.unitsPerSecond, 6);
+});
+
 describe('an allowed request of a leased key', () => {
   test('is answered at once, without a promise, a call or a timer of its own', async () => {
     const { world, isolate } = await leased();
