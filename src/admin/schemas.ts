@@ -96,10 +96,14 @@ export const clampBody = z
   })
   .meta({ id: 'Clamp' });
 
-const hash = z
-  .string()
-  .regex(/^[0-9a-f]{64}$/i, 'the 64 hexadecimal digits of a SHA-256')
-  .transform((digits) => digits.toLowerCase());
+const hash = hexadecimal(/^[0-9a-f]{64}$/i);
+
+function hexadecimal(digits: RegExp) {
+  return z
+    .string()
+    .regex(digits, 'the 64 hexadecimal digits of a SHA-256')
+    .transform((text) => text.toLowerCase());
+}
 
 /** Between a key's characters there may be anything but spaces, as in a request. */
 const rawKey = z.string().regex(/^[!-+\--~]{1,512}$/, '1 to 512 visible ASCII characters without a comma');
@@ -176,7 +180,7 @@ export const pageQuery = z.object({
 
 export const keysQuery = z.object({
   keySha256: hash.optional(),
-  after: hash.or(z.literal('')).default(''),
+  after: hexadecimal(/^([0-9a-f]{64})?$/i).default(''),
   limit: count(1, 1_000, 100),
 });
 

@@ -21,7 +21,11 @@ const SLICE_MS_MIN = 50;
 const CALM_RENEWAL_MS = 500;
 const LIFE_MS = 1_000;
 
-/** Whoever has asked once asks again within so long, or is no hot key: the rate that it is lent is missing elsewhere. */
+/**
+ * Whoever has asked once asks again within so long, or is no hot key: the rate that it is lent is missing elsewhere. And whoever comes first to a cold
+ * key is lent too much of it, and may not be heard of again before a crowd has come: an owner that is split then lends no more until that has
+ * ended. So a first lease is for twice as long, by when its renewal is here. A holder that waits longer for an answer is lent to for longer.
+ */
 const TENTATIVE_MS = 150;
 
 /** A renewal may come a little late. */
@@ -77,6 +81,8 @@ export interface LeaseAsk {
   readonly isFirst: boolean;
   /** It has asked once, and may not ask again: what it is lent is for as long as it takes to show that. */
   readonly isTentative: boolean;
+  /** How long it waits for an answer. */
+  readonly patienceMs: number;
   /** The request that asks has just been denied for want of units. */
   readonly isDenied: boolean;
   /** The smallest useful lease: the cost of the request that asks. */
@@ -118,12 +124,17 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
   const units = isWhole ? Math.floor(wanted) : wanted;
   const isSoon = isScarce || ask.isFirst || isPressed(ask);
   const renewInMs = isSoon ? sliceMs : Math.max(sliceMs, CALM_RENEWAL_MS);
-  const lifeMs = Math.min(ask.lifeMsMax, ask.isTentative ? TENTATIVE_MS : Math.max(LIFE_MS, 2 * renewInMs));
+  const lifeMs = Math.min(ask.lifeMsMax, lifeOf(ask, renewInMs));
   if (unitsPerMs === 0 && units + held < 1) return undefined;
   // Room for what is in hand, and for what comes in until the next renewal: more would lie empty here and be missing there.
   const needed = Math.max(1, ask.cost, held + units + unitsPerMs * renewInMs * REFILL_MARGIN);
   const lent = Math.min(Math.max(room, held + units), needed);
   return { units, unitsPerMs, capacity: lent, lifeMs, renewInMs, isScarce };
+}
+
+function lifeOf({ isFirst, isTentative, patienceMs }: LeaseAsk, renewInMs: number): number {
+  const waitMs = Math.max(TENTATIVE_MS, Math.min(patienceMs, LIFE_MS / 2));
+  return isTentative ? waitMs : 2 * Math.max(isFirst ? waitMs : LIFE_MS / 2, renewInMs);
 }
 
 function lentRate(

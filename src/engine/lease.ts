@@ -149,15 +149,16 @@ export class HeldLease {
   }
 
   /**
-   * Whether to ask again: when the owner said so; when the lease is much too large; and, while there is plenty, as soon as what is in
-   * hand would not last for `soonMs` at this demand.
+   * Whether to ask again: when the owner said so, and `soonMs` before the lease ends; when the lease is much too large; and, while there is
+   * plenty, as soon as what is in hand would not last for `soonMs` at this demand.
    */
   wantsRenewal(
     { unitsPerSecond, soonMs }: { unitsPerSecond: number; soonMs: number },
     nowMs: number,
   ): boolean {
-    if (nowMs >= this.#renewAtMs) return true;
-    if (this.#isTooFast(unitsPerSecond) && nowMs >= this.#renewedAtMs + RENEWAL_MS_MIN) return true;
+    const mayAsk = nowMs >= this.#renewedAtMs + RENEWAL_MS_MIN;
+    if (nowMs >= this.#renewAtMs || (mayAsk && nowMs >= this.#endsAtMs - soonMs)) return true;
+    if (mayAsk && this.#isTooFast(unitsPerSecond)) return true;
     if (this.#isScarce) return false;
     return this.held(nowMs) < (unitsPerSecond / 1_000 - this.#unitsPerMs) * soonMs;
   }

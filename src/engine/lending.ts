@@ -118,6 +118,7 @@ function termsOf(
     cost,
     isFirst: report.incarnation !== incarnation,
     isTentative: report.isTentative === true,
+    patienceMs: report.patienceMs,
     isDenied,
     largestCost: Math.max(cost, report.largestCost),
     demand: {

@@ -150,7 +150,8 @@ export class Owners {
     ];
     for (const each of counted) each.began(sentMs);
     const lease = isLeasing
-      ? (this.leases.report(group, { usualMs: link.usualMs, patienceMs: deadlineMs }) ?? this.#noLease(group))
+      ? (this.leases.report(group, { usualMs: link.usualMs, patienceMs: deadlineMs }) ??
+        this.#noLease(group, ask))
       : undefined;
     const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
     const patience = { waitMs, fairMs: deadlineMs * FAIR_PART };
@@ -320,8 +321,11 @@ export class Owners {
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
   }
 
-  #noLease(group: Group): LeaseReport {
-    return this.leases.isTentative(group) ? { ...NO_LEASE, isTentative: true } : NO_LEASE;
+  /** The patience with an owner that has yet to answer for the first time says nothing of the next question. */
+  #noLease(group: Group, { deadlineMs }: Ask): LeaseReport {
+    const link = this.link(group.owner);
+    const patienceMs = link.isUnknown(this.#nowMs()) ? deadlineMs : link.deadlineMs(deadlineMs);
+    return { ...NO_LEASE, patienceMs, isTentative: this.leases.isTentative(group) };
   }
 
   #questionOf(group: Group, ask: Ask, lease: LeaseReport | undefined): Question {

@@ -23,6 +23,7 @@ function ask({
     unitsPerMs: 0,
     isFirst: false,
     isTentative: false,
+    patienceMs: 150,
     isDenied: false,
     cost: 1,
     largestCost: 1,
@@ -153,12 +154,22 @@ describe('how long', () => {
     expect(leaseTerms(ask({ limit, lifeMsMax: 70 }))!.lifeMs).toBe(70);
   });
 
-  test('a second at least; of one that has asked once, until it would have asked again', () => {
-    const terms = (isTentative: boolean) =>
-      leaseTerms(ask({ isTentative, isFirst: true, demand: { holders: 40 } }))!;
-    expect(terms(false)).toMatchObject({ renewInMs: 100, lifeMs: SECOND_MS });
-    expect(terms(true)).toMatchObject({ renewInMs: 100, lifeMs: 150 });
-  });
+  test.each([
+    [0, 150, 300],
+    [150, 150, 300],
+    [300, 300, 600],
+    [5_000, 500, SECOND_MS],
+    [Number.POSITIVE_INFINITY, 500, SECOND_MS],
+  ])(
+    'a second at least; of a holder that waits %f ms for an answer, %i ms while it has asked once, %i ms for its first lease',
+    (patienceMs, tentativeMs, firstMs) => {
+      const terms = (parts: Partial<LeaseAsk>) =>
+        leaseTerms(ask({ ...parts, patienceMs, demand: { holders: 40 } }))!;
+      expect(terms({}).lifeMs).toBe(SECOND_MS);
+      expect(terms({ isFirst: true })).toMatchObject({ renewInMs: 100, lifeMs: firstMs });
+      expect(terms({ isFirst: true, isTentative: true })).toMatchObject({ lifeMs: tentativeMs });
+    },
+  );
 
   test.each([1, 10, 100, 1_000, 4_096])(
     '%i holders ask no more often than an owner can answer',
@@ -247,6 +258,7 @@ test('property: never more than there is, finite, and of use', () => {
       held: part,
       isFirst: fc.boolean(),
       isTentative: fc.boolean(),
+      patienceMs: fc.constantFrom(0, 150, 500, Number.POSITIVE_INFINITY),
       isDenied: fc.boolean(),
       cost,
       moreCost: cost,

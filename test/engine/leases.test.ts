@@ -422,11 +422,19 @@ describe('a network that loses, delays and reorders', () => {
     const world = new World({ network: healthy });
     const isolate = world.isolate();
     await isolate.ask([hot({ policy: 'another', consistency: 'strict' })]);
-    world.network = () => answers({ thereMs: 1, backMs: 400 });
+    world.network = () => answers({ thereMs: 1, backMs: 200 });
     const verdict = await isolate.ask([hot()]);
     expect(verdict.source).toBe('fallback');
-    await world.time.advance(300);
+    await world.time.advance(100);
     expect(world.counted('lease_granted')).toBe(1);
+  });
+
+  test('an owner that always takes 300 ms lends for so long that its renewals come in time', async () => {
+    const world = new World({ network: () => answers({ thereMs: 150, backMs: 150 }) });
+    const isolate = world.isolate();
+    await warm(world, isolate, [hot()], { forMs: 5_000 });
+    const verdicts = await warm(world, isolate, [hot()], { forMs: 5_000 });
+    expect(sources(verdicts)).toEqual(new Set(['lease']));
   });
 
   test('an owner that falls silent: what is in hand is spent, then the fallback decides', async () => {

@@ -28,7 +28,7 @@ class Pawn extends Desk {
     this.#borrowed += 1;
     const question: Question = {
       ...questionOf(id ?? `borrowing ${this.#borrowed}`, winners, { cost, unitsPerSecond: demand }),
-      lease: { ...NO_LEASE, ...report },
+      lease: { ...NO_LEASE, patienceMs: SECOND_MS, ...report },
     };
     return this.tell({ holder, question, ...(version && { version }) }).answer!;
   }
