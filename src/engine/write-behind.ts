@@ -19,7 +19,7 @@ import { type Counter, restInMs } from './counters.ts';
 import type { StoredLease } from './lease-book.ts';
 import type { Recent } from './ledger.ts';
 import { isReadable } from './messages.ts';
-import type { MiddleRecord } from './middle-book.ts';
+import type { MiddleRecord } from './middle-record.ts';
 import type { StoredUpstream } from './stored-upstream.ts';
 
 export const STORAGE_FORMAT = 1;
