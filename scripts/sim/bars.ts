@@ -77,6 +77,14 @@ export const BARS: readonly Bar[] = [
   ]),
   { row: 'nine-regions 2x', figure: 'ofIdeal', atLeast: 0.985, why: 'nine regions waste next to nothing' },
   { row: 'nine-regions 2x', figure: 'ofIdeal', atMost: 1, why: 'and get no more than there is' },
+  ...['2x', '5x'].map(
+    (load): Bar => ({
+      row: `nine-regions ${load}`,
+      figure: 'leastServed',
+      atLeast: 0.5,
+      why: 'the smallest region has its part too',
+    }),
+  ),
   { row: 'spike-moves', figure: 'ofIdeal', atLeast: 0.95, why: 'rate and room follow the demand' },
   ...['split 0.9x', 'split 5x'].flatMap((row): Bar[] => [
     { row, figure: 'ofIdeal', atLeast: 0.98, why: 'slices together are one bucket' },

@@ -41,6 +41,12 @@ const CALM_PART = 0.5;
 /** A rate that is as near as this to what it should be is left alone: what is lowered counts twice for a while. */
 const NEAR_ENOUGH = 0.1;
 
+/**
+ * Once more is asked for than comes in, so near above it too, and nobody has more than its part on purpose: nothing is left over by others, and
+ * whoever asks for least would be left without for good.
+ */
+const SCARCE_NEAR_ENOUGH = 0.25;
+
 /** Until its fourth grant a middle owner is lent half again what it asks for, and room for as long as two more round trips. */
 const NEWCOMER_GRANTS = 3;
 const NEWCOMER_MARGIN = 1.5;
@@ -123,6 +129,7 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
     share,
     isNew,
     isFull: held >= FULL_PART * room,
+    isScarce: isScarce && overloadOf(ask) > OVERLOAD,
     asked: demand.unitsPerSecond / 1_000,
   });
   return {
@@ -137,14 +144,24 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
   };
 }
 
+interface RateAsk {
+  readonly share: number;
+  /** Units a millisecond. */
+  readonly asked: number;
+  readonly isNew: boolean;
+  readonly isFull: boolean;
+  readonly isScarce: boolean;
+}
+
 function lentRate(
   { limit, level, lentToOthers, unitsPerMs: own }: MiddleAsk,
-  { share, asked, isNew, isFull }: { share: number; asked: number; isNew: boolean; isFull: boolean },
+  { share, asked, isNew, isFull, isScarce }: RateAsk,
 ): number {
   const whole = limit.quota / limit.windowMs;
   const rate = Math.max(whole * (1 - REPAID_PART), whole - Math.max(0, -level) / REPAID_MS);
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
   const fair = rate * share;
+  if (isScarce) return Math.min(free, Math.abs(own - fair) <= SCARCE_NEAR_ENOUGH * fair ? own : fair);
   const isTight = asked > TIGHT_PART * fair;
   const plenty = isFull ? Math.min(fair, FULL_MARGIN * asked) : SHORT_MARGIN * fair;
   const target = isNew ? Math.min(fair, NEWCOMER_MARGIN * asked) : isTight ? plenty : fair;
@@ -152,14 +169,18 @@ function lentRate(
   return Math.min(free, isNear ? own : target);
 }
 
-function isCalm({ limit, isPlenty, demand }: MiddleAsk): boolean {
-  return isPlenty && demand.totalUnitsPerSecond * limit.windowMs <= CALM_PART * limit.quota * 1_000;
+function isCalm(ask: MiddleAsk): boolean {
+  return ask.isPlenty && overloadOf(ask) <= CALM_PART;
 }
 
 /** Whether what is left will not do until everybody has reported again. */
-function isOverloaded({ limit, level, isShort, demand: { totalUnitsPerSecond } }: MiddleAsk): boolean {
-  const unitsPerSecond = (limit.quota * 1_000) / limit.windowMs;
-  const shortPerMs = (totalUnitsPerSecond - unitsPerSecond) / 1_000;
+function isOverloaded(ask: MiddleAsk): boolean {
+  const { limit, level, isShort, demand } = ask;
+  const shortPerMs = demand.totalUnitsPerSecond / 1_000 - limit.quota / limit.windowMs;
   const isLow = level < shortPerMs * SCARCE_RENEWAL_MS;
-  return (totalUnitsPerSecond > OVERLOAD * unitsPerSecond && isLow) || (shortPerMs > 0 && isShort);
+  return (overloadOf(ask) > OVERLOAD && isLow) || (shortPerMs > 0 && isShort);
+}
+
+function overloadOf({ limit, demand: { totalUnitsPerSecond } }: MiddleAsk): number {
+  return (totalUnitsPerSecond * limit.windowMs) / (limit.quota * 1_000);
 }

@@ -74,6 +74,16 @@ describe('of several', () => {
     expect(room).toBeCloseTo(10, 9);
   });
 
+  test('none keeps much more than its part once more is asked for than comes in: whoever has too little finds the rest', () => {
+    const scarce = { own: 600, total: 2_000, level: 0, isShort: true };
+    const rates = [0.2, 0.29, 0.31, 0.36, 0.4].map((unitsPerMs) => terms({ ...scarce, unitsPerMs }));
+    expect(rates.map(({ isScarce }) => isScarce)).toEqual([true, true, true, true, true]);
+    const expected = [0.3, 0.29, 0.31, 0.36, 0.3].map((rate) => expect.closeTo(rate, 9));
+    expect(rates.map(({ unitsPerMs }) => unitsPerMs)).toEqual(expected);
+    // Whether it is too much is not sure here, and a rate that is lowered is nobody's for a while.
+    expect(terms({ ...scarce, total: 1_050, unitsPerMs: 0.7 }).unitsPerMs).toBeGreaterThan(0.65);
+  });
+
   test('there is room for its dearest request, though its part is smaller', () => {
     expect(terms({ own: 1, total: 900, largestCost: 50 }).capacity).toBeGreaterThanOrEqual(50);
   });
