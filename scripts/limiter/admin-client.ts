@@ -3,11 +3,12 @@
  *
  * Neither the token nor the body of a request is ever part of such a sentence.
  */
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { NO_API } from '../../src/admin/problems.ts';
 import { formatPath, type Path } from '../../src/policy/problem.ts';
 import { FailureError, UsageError } from '../command.ts';
 import { plainText } from './text.ts';
+import '../../src/admin/english.ts';
 
 /** The slowest answer that is any good: the control plane itself gives up telling others after two seconds. */
 const ANSWER_MS_MAX = 30_000;
@@ -31,11 +32,12 @@ export interface Identity {
 const problemSchema = z.object({
   error: z.string(),
   message: z.string(),
-  errors: z
-    .array(
+  errors: z._default(
+    z.array(
       z.object({ path: z.string(), at: z.array(z.union([z.string(), z.number()])), message: z.string() }),
-    )
-    .default([]),
+    ),
+    [],
+  ),
 });
 
 export type AdminProblem = z.output<typeof problemSchema>;
@@ -88,7 +90,7 @@ export class AdminClient {
   }
 
   /** Rejects with an `AdminFailure`. */
-  async ask<Answer>(schema: z.ZodType<Answer>, question: Question): Promise<Answer> {
+  async ask<Answer>(schema: z.ZodMiniType<Answer>, question: Question): Promise<Answer> {
     const { status, headers, text } = await this.#send(question);
     const body = parseJson(text);
     if (status < 200 || status > 299) throw this.#refusal({ status, headers, body });

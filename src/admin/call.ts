@@ -1,7 +1,7 @@
 /**
  * One call of the admin API: what an endpoint is, what its handler is given, and how it finds what the call is about.
  */
-import type * as z from 'zod';
+import type * as z from 'zod/mini';
 import type { Background } from '../engine/ports.ts';
 import type { ControlApi } from '../policy/control.ts';
 import type { Region } from '../policy/region.ts';
@@ -31,13 +31,13 @@ export interface Endpoint {
   /** With `:parameters`. */
   readonly path: string;
   readonly summary: string;
-  readonly body?: z.ZodType;
+  readonly body?: z.ZodMiniType;
   /** Of a body that may have several shapes, the one that this input is meant to have: so that mistakes are told of that one. */
-  readonly bodyOf?: (input: unknown) => z.ZodType;
-  readonly query?: z.ZodObject;
+  readonly bodyOf?: (input: unknown) => z.ZodMiniType;
+  readonly query?: z.ZodMiniObject;
   readonly bytesMax?: number;
   readonly status: number;
-  readonly answer?: z.ZodType;
+  readonly answer?: z.ZodMiniType;
   readonly contentType?: string;
   handle(call: Call): Promise<Answer | Response>;
 }
@@ -80,7 +80,7 @@ export function numberIn({ parameters }: Call, name: string): number {
   return checkedParameter(versionNumber, parameters[name], name);
 }
 
-function checkedParameter<Schema extends z.ZodType>(
+function checkedParameter<Schema extends z.ZodMiniType>(
   schema: Schema,
   value: string | undefined,
   name: string,

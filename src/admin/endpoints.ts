@@ -2,7 +2,7 @@
  * Every path of the admin API, in one list: what it takes, what it does, what it answers. The router and the OpenAPI document are both
  * made from it, so neither knows a path that the other does not.
  */
-import type * as z from 'zod';
+import type * as z from 'zod/mini';
 import { boundOf } from '../engine/bound.ts';
 import { priceOf } from '../engine/price.ts';
 import { readEntry } from '../policy/directory.ts';

@@ -1,7 +1,7 @@
 /**
  * What an admin request brings along, read once and checked: nothing larger than it may be, and every mistake at its place.
  */
-import type * as z from 'zod';
+import type * as z from 'zod/mini';
 import type { Path } from '../policy/problem.ts';
 import { ProblemError } from './problems.ts';
 
@@ -47,7 +47,7 @@ function tooLarge(bytesMax: number): ProblemError {
 }
 
 /** Rejects with a problem that lists every mistake. */
-export function parse<Schema extends z.ZodType>(
+export function parse<Schema extends z.ZodMiniType>(
   schema: Schema,
   input: unknown,
   what: string,

@@ -1,5 +1,5 @@
 /** The admin API as an OpenAPI 3.1 document, made from the list of endpoints and the schemas that requests are checked against. */
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import type { Endpoint } from './call.ts';
 import { ENDPOINTS } from './endpoints.ts';
 
@@ -62,12 +62,12 @@ function operation(
   };
 }
 
-function queryParameters(query: z.ZodObject, schemas: Schemas): readonly object[] {
+function queryParameters(query: z.ZodMiniObject, schemas: Schemas): readonly object[] {
   const { properties = {} } = jsonSchema(query, 'input', schemas) as { properties?: Record<string, object> };
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }));
 }
 
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): object {
+function jsonSchema(schema: z.ZodMiniType, io: 'input' | 'output', schemas: Schemas): object {
   const text = JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: 'any' }));
   const { $schema: _, $defs, ...rest } = JSON.parse(text.replaceAll('#/$defs/', '#/components/schemas/'));
   for (const [name, named] of Object.entries($defs ?? {})) schemas[name] = named;

@@ -4,7 +4,7 @@
  * Each part is checked by itself (`read`), so one mistake hides no other. What fields mean together is checked where they are
  * compiled.
  */
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { type Path, type Report, show, suggestion } from './problem.ts';
 import { REGIONS } from './region.ts';
 
@@ -48,13 +48,13 @@ function field<Value>(
   readValue: (input: unknown) => Value | undefined,
   options: readonly string[] = [],
 ) {
-  return z.unknown().transform((input, context): Value => {
+  return z.transform((input: unknown, { issues }): Value => {
     const value = readValue(input);
     if (value !== undefined) return value;
     const near = typeof input === 'string' ? suggestion(input, options) : '';
     const message =
       input === undefined ? `is required: ${wants}` : `wants ${wants}, not ${show(input)}${near}`;
-    context.addIssue({ code: 'custom', message });
+    issues.push({ code: 'custom', input, message });
     return z.NEVER;
   });
 }
@@ -126,92 +126,94 @@ export function isMap(input: unknown): input is Readonly<Record<string, unknown>
 
 export const fileSchema = z.strictObject({
   domain: printable,
-  headers: choice(['ietf', 'legacy', 'both', 'none']).optional(),
-  deadline: duration.optional(),
-  identity: map.optional(),
-  attributes: map.optional(),
-  cors: map.optional(),
-  regions: list.optional(),
+  headers: z.optional(choice(['ietf', 'legacy', 'both', 'none'])),
+  deadline: z.optional(duration),
+  identity: z.optional(map),
+  attributes: z.optional(map),
+  cors: z.optional(map),
+  regions: z.optional(list),
   descriptors: list,
-  costs: list.optional(),
+  costs: z.optional(list),
 });
 
-export const identitySchema = z.strictObject({
-  api_key: list.optional(),
-  keys: list.optional(),
-  unknown_keys: choice(['address', 'subject']).optional(),
-  default: map.optional(),
-  trusted_hops: whole(0, 32).optional(),
-  ipv6_prefix: whole(1, 128).optional(),
-});
+export const identitySchema = z.partial(
+  z.strictObject({
+    api_key: list,
+    keys: list,
+    unknown_keys: choice(['address', 'subject']),
+    default: map,
+    trusted_hops: whole(0, 32),
+    ipv6_prefix: whole(1, 128),
+  }),
+);
 
-export const directoryKeySchema = z.strictObject({
-  key: text.optional(),
-  key_sha256: text.optional(),
-  tier: text.optional(),
-  org: text.optional(),
-  user: text.optional(),
-});
+export const directoryKeySchema = z.partial(
+  z.strictObject({ key: text, key_sha256: text, tier: text, org: text, user: text }),
+);
 
 /** No `user`: everybody who is not resolved would then be one and the same user. */
-export const defaultsSchema = z.strictObject({ tier: text.optional(), org: text.optional() });
+export const defaultsSchema = z.partial(z.strictObject({ tier: text, org: text }));
 
-export const attributeSchema = z.strictObject({ header: headerName, fold: flag.optional() });
+export const attributeSchema = z.strictObject({ header: headerName, fold: z.optional(flag) });
 
 export const corsSchema = z.strictObject({ allow_origins: list });
 
 export const nodeSchema = z.strictObject({
   key: text,
-  value: text.optional(),
-  rate_limit: z.unknown().optional(),
-  descriptors: list.optional(),
+  value: z.optional(text),
+  rate_limit: z.optional(z.unknown()),
+  descriptors: z.optional(list),
 });
 
-export const rateLimitSchema = z.strictObject({
-  unit: choice(Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[]).optional(),
-  window: duration.optional(),
-  requests_per_unit: whole(0, 1_000_000_000).optional(),
-  algorithm: choice([
-    'token_bucket',
-    'leaky_bucket',
-    'fixed_window',
-    'sliding_window',
-    'sliding_log',
-    'concurrency',
-  ]).optional(),
-  burst: whole(1, 1_000_000_000).optional(),
-  max_delay: duration.optional(),
-  policy: printable.optional(),
-  per: list.optional(),
-  scope: choice(['global', 'regional', 'local']).optional(),
-  consistency: choice(['strict', 'leased', 'auto']).optional(),
-  failure_mode: choice(['open', 'closed']).optional(),
-  shadow_mode: flag.optional(),
-  unlimited: flag.optional(),
-  blind_share: share.optional(),
-  max_in_flight: whole(0, IN_FLIGHT_MAX).optional(),
-  slot_seconds: whole(1, SLOT_SECONDS_MAX).optional(),
-  start_credit: share.optional(),
-  region_weights: map.optional(),
-});
+export const rateLimitSchema = z.partial(
+  z.strictObject({
+    unit: choice(Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[]),
+    window: duration,
+    requests_per_unit: whole(0, 1_000_000_000),
+    algorithm: choice([
+      'token_bucket',
+      'leaky_bucket',
+      'fixed_window',
+      'sliding_window',
+      'sliding_log',
+      'concurrency',
+    ]),
+    burst: whole(1, 1_000_000_000),
+    max_delay: duration,
+    policy: printable,
+    per: list,
+    scope: choice(['global', 'regional', 'local']),
+    consistency: choice(['strict', 'leased', 'auto']),
+    failure_mode: choice(['open', 'closed']),
+    shadow_mode: flag,
+    unlimited: flag,
+    blind_share: share,
+    max_in_flight: whole(0, IN_FLIGHT_MAX),
+    slot_seconds: whole(1, SLOT_SECONDS_MAX),
+    start_credit: share,
+    region_weights: map,
+  }),
+);
 
 export type RateLimitNode = z.output<typeof rateLimitSchema>;
 
-export const costSchema = z.strictObject({
-  route: text.optional(),
-  method: text.optional(),
-  cost: whole(0, COST_MAX).optional(),
-  reserve: whole(1, COST_MAX).optional(),
-  cost_header: headerName.optional(),
-  default: whole(0, COST_MAX).optional(),
-});
+export const costSchema = z.partial(
+  z.strictObject({
+    route: text,
+    method: text,
+    cost: whole(0, COST_MAX),
+    reserve: whole(1, COST_MAX),
+    cost_header: headerName,
+    default: whole(0, COST_MAX),
+  }),
+);
 
 export type CostNode = z.output<typeof costSchema>;
 
 export const elements = { keyLocation, origin, text, share, region: choice(REGIONS) };
 
 /** Reads one part. Every problem is reported at its place; `undefined` when there was any. */
-export function read<Schema extends z.ZodType>(
+export function read<Schema extends z.ZodMiniType>(
   schema: Schema,
   raw: unknown,
   path: Path,
@@ -222,7 +224,7 @@ export function read<Schema extends z.ZodType>(
   for (const issue of result.error.issues) {
     const at = [...path, ...issue.path.map((step) => (typeof step === 'symbol' ? String(step) : step))];
     if (issue.code === 'unrecognized_keys') {
-      const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+      const known = schema instanceof z.ZodMiniObject ? Object.keys(schema.shape) : [];
       for (const key of issue.keys) report([...at, key], `is not a field here${suggestion(key, known)}`);
     } else if (issue.code === 'invalid_type') {
       report(at, `wants a map, not ${show(raw)}`);

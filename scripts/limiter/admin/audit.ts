@@ -1,6 +1,6 @@
 /** `limiter audit`: who changed what, the newest first. */
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { parseWhole } from './attributes.ts';
 import { type ConnectionOptions, lookupClient, lookupCommand, printJson } from './connection.ts';
 import { table, timeText } from './table.ts';

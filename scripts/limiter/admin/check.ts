@@ -1,6 +1,6 @@
 /** `limiter check`: what the server decides about a request, and charges for it, as if it had come. */
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { durationText, plainText } from '../text.ts';
 import { attributesOf, parseWhole, withAttributes } from './attributes.ts';
 import {
@@ -30,7 +30,7 @@ interface Options extends ConnectionOptions {
 const answer = z.looseObject({
   allowed: z.boolean(),
   reason: z.string(),
-  retryAfterSeconds: z.number().nullable(),
+  retryAfterSeconds: z.nullable(z.number()),
   delayMs: z.number(),
   cost: z.number(),
   source: z.string(),
@@ -40,11 +40,11 @@ const answer = z.looseObject({
       policy: z.string(),
       outcome: z.string(),
       limit: z.number(),
-      windowSeconds: z.number().nullable(),
-      remaining: z.number().nullable(),
-      resetSeconds: z.number().nullable(),
-      retryAfterSeconds: z.number().nullable(),
-      bound: z.looseObject({ sentences: z.array(z.string()) }).nullish(),
+      windowSeconds: z.nullable(z.number()),
+      remaining: z.nullable(z.number()),
+      resetSeconds: z.nullable(z.number()),
+      retryAfterSeconds: z.nullable(z.number()),
+      bound: z.nullish(z.looseObject({ sentences: z.array(z.string()) })),
     }),
   ),
   ignored: z.array(z.string()),

@@ -1,6 +1,6 @@
 /** `limiter clamp`, `unclamp` and `clamps`: one caller is overridden for a while, whatever the rules say. */
 import { type Command, InvalidArgumentError } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { UsageError } from '../../command.ts';
 import { plainText } from '../text.ts';
 import { attributesOf, withAttributes } from './attributes.ts';
@@ -39,13 +39,13 @@ interface ClampOptions extends CallerOptions {
 const clamp = z.looseObject({
   attributes: z.record(z.string(), z.string()),
   action: z.string(),
-  rpm: z.int().optional(),
+  rpm: z.optional(z.int()),
   until: z.string(),
   author: z.string(),
   at: z.string(),
 });
 
-const told = { told: z.boolean(), untold: z.string().optional() };
+const told = { told: z.boolean(), untold: z.optional(z.string()) };
 const clamped = z.looseObject({ clamp, ...told });
 const lifted = z.looseObject({ lifted: clamp, ...told });
 const clampList = z.looseObject({ clamps: z.array(clamp) });

@@ -2,7 +2,7 @@
  * What all commands that talk to a server share: where it is, who asks, and which domain is meant.
  */
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { domainName } from '../../../src/admin/schemas.ts';
 import { command, UsageError } from '../../command.ts';
 import { AdminClient } from '../admin-client.ts';

@@ -1,6 +1,6 @@
 /** `limiter inspect` and `reset`: a caller's counters as their owners hold them. */
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { durationText, plainText, plural } from '../text.ts';
 import { attributesOf, withAttributes } from './attributes.ts';
 import {
@@ -32,13 +32,13 @@ const inspected = z.looseObject({
       shadow: z.boolean(),
       caller: z.record(z.string(), z.string()),
       owner: z.string(),
-      region: z.string().nullable().optional(),
+      region: z.nullish(z.string()),
       algorithm: z.string(),
       limit: z.number(),
       windowSeconds: z.number(),
       burst: z.number(),
-      remaining: z.number().nullable(),
-      resetSeconds: z.number().nullable(),
+      remaining: z.nullable(z.number()),
+      resetSeconds: z.nullable(z.number()),
       activeHolders: z.number(),
     }),
   ),

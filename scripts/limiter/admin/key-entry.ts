@@ -3,7 +3,7 @@
  *
  * What is wrong is told without quoting anything that could be a key.
  */
-import type * as z from 'zod';
+import type * as z from 'zod/mini';
 import { keyBody } from '../../../src/admin/schemas.ts';
 import { formatPath, type Path, suggestion } from '../../../src/policy/problem.ts';
 import { sha256 } from '../load.ts';

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { KEYS_PER_REQUEST_MAX } from '../../../src/admin/schemas.ts';
 import { FailureError, stopOnSignals, UsageError } from '../../command.ts';
 import { type AdminClient, AdminFailure } from '../admin-client.ts';

@@ -1,6 +1,6 @@
 /** `limiter keys`: the directory that says what each API key stands for. It holds SHA-256 hashes; raw keys are hashed here. */
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { command, UsageError } from '../../command.ts';
 import { plainText } from '../text.ts';
 import { collect, pairsOf, parseWhole } from './attributes.ts';
@@ -48,15 +48,15 @@ const keyList = z.looseObject({
   keys: z.array(
     z.looseObject({
       keySha256: z.string(),
-      tier: z.string().optional(),
-      org: z.string().optional(),
-      user: z.string().optional(),
-      labels: z.record(z.string(), z.string()).optional(),
-      disabled: z.boolean().optional(),
-      expiresAt: z.string().optional(),
+      tier: z.optional(z.string()),
+      org: z.optional(z.string()),
+      user: z.optional(z.string()),
+      labels: z.optional(z.record(z.string(), z.string())),
+      disabled: z.optional(z.boolean()),
+      expiresAt: z.optional(z.string()),
     }),
   ),
-  next: z.string().nullable(),
+  next: z.nullable(z.string()),
 });
 
 export function keysCommand(finish: (exitCode: number) => void): Command {

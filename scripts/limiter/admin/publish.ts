@@ -6,7 +6,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { formatPath, type Problem } from '../../../src/policy/problem.ts';
 import { withoutRawKeys } from '../../../src/policy/redact.ts';
 import { FailureError, UsageError } from '../../command.ts';
@@ -38,7 +38,7 @@ interface Options extends ConnectionOptions {
 
 const published = z.looseObject({
   version: z.int(),
-  activation: z.int().optional(),
+  activation: z.optional(z.int()),
   warnings: z.array(z.looseObject({ at: z.array(z.union([z.string(), z.number()])), message: z.string() })),
 });
 

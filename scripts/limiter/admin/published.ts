@@ -1,6 +1,6 @@
 /** `limiter diff A B`, where either may be a version that was published. */
 import type { Command } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { compile } from '../../../src/policy/compile.ts';
 import { RULESET_FORMAT, type Ruleset } from '../../../src/policy/ruleset.ts';
 import { FailureError } from '../../command.ts';

@@ -1,6 +1,6 @@
 /** `limiter versions`, `activate` and `rollback`: what was published, and which of it is in force. */
 import { type Command, InvalidArgumentError } from 'commander';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { plainText } from '../text.ts';
 import { parseWhole } from './attributes.ts';
 import {
@@ -34,7 +34,7 @@ const activation = z.looseObject({
 });
 
 export const versionList = z.looseObject({
-  active: activation.nullable(),
+  active: z.nullable(activation),
   versions: z.array(
     z.looseObject({ version: z.int(), createdAt: z.string(), author: z.string(), message: z.string() }),
   ),
