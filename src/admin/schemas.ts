@@ -37,7 +37,10 @@ export const domainName = z
 const attributes = z
   .record(
     characters(1, 128),
-    z.union([z.string().check(z.maxLength(VALUE_LENGTH_MAX)), z.number(), z.boolean()]),
+    z.union(
+      [z.string().check(z.maxLength(VALUE_LENGTH_MAX)), z.number(), z.boolean()],
+      `expected text of at most ${VALUE_LENGTH_MAX} characters, a number, true or false`,
+    ),
   )
   .check(z.refine((all) => Object.keys(all).length <= ATTRIBUTES_MAX, `at most ${ATTRIBUTES_MAX} attributes`))
   .register(docs, {

@@ -17,7 +17,10 @@ test('what zod words is in English', () => {
   const input = { domain: 5, attributes: { path: null }, cost: -1, region: 'moon', pek: true };
   expect(outcomeOf(checkBody, input)).toEqual([
     { path: ['domain'], message: 'Invalid input: expected string, received number' },
-    { path: ['attributes', 'path'], message: 'Invalid input' },
+    {
+      path: ['attributes', 'path'],
+      message: 'expected text of at most 4096 characters, a number, true or false',
+    },
     { path: ['cost'], message: 'Too small: expected number to be >=0' },
     { path: ['region'], message: expect.stringMatching(/^Invalid option: expected one of "/) },
     { path: [], message: 'Unrecognized key: "pek"' },
