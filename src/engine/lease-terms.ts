@@ -39,7 +39,7 @@ const TIGHT_ROOM_SECONDS = 0.2;
 const RATE_MARGIN = 1.1;
 
 /** The rest of the rate stays free for whoever has less than its part: what others give up is otherwise taken by who asks next. */
-const FAIR_PART = 0.985;
+const FAIR_PART = 0.99;
 
 /** Demand is an estimate; a tenth above the rate may be noise. */
 const OVERLOAD = 1.1;
@@ -63,7 +63,7 @@ const STEADY_PART = 0.25;
  * Nobody knows yet what a newcomer needs. It is lent at least so much of the rate that is free, whatever it says: of a cold key, where all
  * are newcomers and the bucket is full, rate that is not lent is lost. Its next question, soon after, tells.
  */
-const NEWCOMERS_PART = 1 / 16;
+const NEWCOMERS_PART = 1 / 12;
 
 /** A grant, but for what tells it apart from others. */
 export type LeaseTerms = Omit<LeaseGrant, 'number'>;
