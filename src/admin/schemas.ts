@@ -193,7 +193,7 @@ export function deleteKeysBodyOf(input: unknown): z.ZodMiniType {
 
 /** A whole number, which a query or a path has as text. */
 function wholeFromText(min: number, max: number) {
-  return z.coerce.number().check(z.int(), z.minimum(min), z.maximum(max));
+  return z.coerce.number('expected a whole number').check(z.int(), z.minimum(min), z.maximum(max));
 }
 
 function count(min: number, max: number, otherwise: number) {

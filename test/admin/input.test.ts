@@ -38,6 +38,6 @@ test('what the schemas word themselves is as they word it', () => {
 test('numbers of a query are read from its text', () => {
   expect(outcomeOf(pageQuery, { limit: '7' })).toEqual({ before: Number.MAX_SAFE_INTEGER, limit: 7 });
   expect(outcomeOf(pageQuery, { limit: 'all' })).toEqual([
-    { path: ['limit'], message: 'Invalid input: expected number, received NaN' },
+    { path: ['limit'], message: 'expected a whole number' },
   ]);
 });
