@@ -22,11 +22,17 @@ const CALM_RENEWAL_MS = 500;
 const LIFE_MS = 1_000;
 
 /**
- * Whoever has asked once asks again within so long, or is no hot key: the rate that it is lent is missing elsewhere. And whoever comes first to a cold
- * key is lent too much of it, and may not be heard of again before a crowd has come: an owner that is split then lends no more until that has
- * ended. So a first lease is for twice as long, by when its renewal is here. A holder that waits longer for an answer is lent to for longer.
+ * Whoever has asked once asks again within so long, or is no hot key: the rate that it is lent is missing elsewhere. A holder that waits longer for
+ * an answer is lent to for longer.
  */
 const TENTATIVE_MS = 150;
+
+/**
+ * Whoever comes first to a cold key is lent too much of it, and may not be heard of again before a crowd has come; an owner that is split then lends
+ * no more until that has ended. So a first lease is for so long, or twice as long as the holder waits for an answer: by then its renewal is
+ * here, also from an owner that took a while to start.
+ */
+const FIRST_LIFE_MS = 400;
 
 /** A renewal may come a little late. */
 const REFILL_MARGIN = 1.2;
@@ -134,7 +140,8 @@ export function leaseTerms(ask: LeaseAsk): LeaseTerms | undefined {
 
 function lifeOf({ isFirst, isTentative, patienceMs }: LeaseAsk, renewInMs: number): number {
   const waitMs = Math.max(TENTATIVE_MS, Math.min(patienceMs, LIFE_MS / 2));
-  return isTentative ? waitMs : 2 * Math.max(isFirst ? waitMs : LIFE_MS / 2, renewInMs);
+  const shortMs = Math.max(FIRST_LIFE_MS, 2 * waitMs);
+  return isTentative ? waitMs : Math.max(isFirst ? shortMs : LIFE_MS, 2 * renewInMs);
 }
 
 function lentRate(

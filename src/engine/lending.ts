@@ -118,7 +118,8 @@ function termsOf(
     cost,
     isFirst: report.incarnation !== incarnation,
     isTentative: report.isTentative === true,
-    patienceMs: report.patienceMs,
+    // An isolate of an earlier release does not say.
+    patienceMs: report.patienceMs || Number.POSITIVE_INFINITY,
     isDenied,
     largestCost: Math.max(cost, report.largestCost),
     demand: {

@@ -42,10 +42,11 @@ const CALM_PART = 0.5;
 const NEAR_ENOUGH = 0.1;
 
 /**
- * Once more is asked for than comes in, so near above it too, and nobody has more than its part on purpose: nothing is left over by others, and
- * whoever asks for least would be left without for good.
+ * Once more is asked for than comes in nobody has more than its part on purpose: nothing is left over by others, and whoever asks for least would be
+ * left without for good. So much more stays for the same reason, while a part of the rate is free for whoever has less.
  */
-const SCARCE_NEAR_ENOUGH = 0.25;
+const SCARCE_SURPLUS = 0.25;
+const FREE_PART = 0.015;
 
 /** Until its fourth grant a middle owner is lent half again what it asks for, and room for as long as two more round trips. */
 const NEWCOMER_GRANTS = 3;
@@ -161,7 +162,10 @@ function lentRate(
   const rate = Math.max(whole * (1 - REPAID_PART), whole - Math.max(0, -level) / REPAID_MS);
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
   const fair = rate * share;
-  if (isScarce) return Math.min(free, Math.abs(own - fair) <= SCARCE_NEAR_ENOUGH * fair ? own : fair);
+  if (isScarce) {
+    const most = Math.max(fair, Math.min((1 + SCARCE_SURPLUS) * fair, free - FREE_PART * rate));
+    return Math.min(free, own >= (1 - NEAR_ENOUGH) * fair && own <= most ? own : fair);
+  }
   const isTight = asked > TIGHT_PART * fair;
   const plenty = isFull ? Math.min(fair, FULL_MARGIN * asked) : SHORT_MARGIN * fair;
   const target = isNew ? Math.min(fair, NEWCOMER_MARGIN * asked) : isTight ? plenty : fair;

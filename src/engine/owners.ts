@@ -209,17 +209,18 @@ export class Owners {
     await this.#ports.timer(lifeMs - Math.min(RETURN_BEFORE_END_MS, lifeMs * RETURN_PART)).done;
     const nowMs = this.#nowMs();
     if (lease.number !== number || this.leases.last(group) !== lease) return;
+    // Somebody still comes to spend it, and has asked for more.
+    if (this.#inFlight.of(group).count(nowMs) > 0) return;
     const isUntold = group.shadow.length > 0 && lease.spent > 0;
     if (lease.held(nowMs) < 1 && !isUntold) return;
-    const question = this.#questionOf(
-      group,
-      { ...ask, id: `${ask.id}:return`, cost: 0 },
-      lease.surrender(nowMs, this.link(group.owner).usualMs),
-    );
-    await this.#inquiries.deliver(
-      { owner: group.owner, link: this.link(group.owner) },
-      { version: ask.version, question },
-    );
+    await this.#giveUp(lease.surrender(nowMs, this.link(group.owner).usualMs), { group, ask });
+  }
+
+  /** Says a final word about a lease. */
+  async #giveUp(lease: LeaseReport, { group, ask }: Pick<Learning, 'group' | 'ask'>): Promise<void> {
+    const question = this.#questionOf(group, { ...ask, id: `${ask.id}:return`, cost: 0 }, lease);
+    const to = { owner: group.owner, link: this.link(group.owner) };
+    await this.#inquiries.deliver(to, { version: ask.version, question });
   }
 
   /** Tells the owner whatever there is to tell it. */
@@ -298,9 +299,15 @@ export class Owners {
   #acceptLease({ answer, incarnation }: OwnerReply, learning: Learning): boolean {
     const grant = answer?.lease;
     const { group, ask, sentMs, background } = learning;
-    if (grant === undefined || sentMs + grant.lifeMs <= this.#nowMs()) return false;
-    const { version } = ask;
-    const lease = this.leases.accept(group, grant, { incarnation, sentMs, version });
+    if (grant === undefined) return false;
+    if (sentMs + grant.lifeMs <= this.#nowMs()) {
+      // The owner still counts it; what is lent beside an earlier grant it hears of with the next report.
+      const { number, units } = grant;
+      const unused = { ...NO_LEASE, incarnation, number, held: units, isFinal: true };
+      if (this.leases.last(group) === undefined) background(this.#giveUp(unused, learning));
+      return false;
+    }
+    const lease = this.leases.accept(group, grant, { incarnation, sentMs, version: ask.version });
     if (lease === undefined) return false;
     this.#ports.count('lease_granted');
     if (grant.isScarce) this.#ports.count('lease_hold');

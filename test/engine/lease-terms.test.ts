@@ -156,8 +156,8 @@ describe('how long', () => {
   });
 
   test.each([
-    [0, 150, 300],
-    [150, 150, 300],
+    [0, 150, 400],
+    [150, 150, 400],
     [300, 300, 600],
     [5_000, 500, SECOND_MS],
     [Number.POSITIVE_INFINITY, 500, SECOND_MS],

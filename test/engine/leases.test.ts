@@ -422,19 +422,40 @@ describe('a network that loses, delays and reorders', () => {
     const world = new World({ network: healthy });
     const isolate = world.isolate();
     await isolate.ask([hot({ policy: 'another', consistency: 'strict' })]);
-    world.network = () => answers({ thereMs: 1, backMs: 200 });
+    world.network = () => answers({ thereMs: 1, backMs: 300 });
     const verdict = await isolate.ask([hot()]);
     expect(verdict.source).toBe('fallback');
-    await world.time.advance(100);
+    await world.time.advance(200);
     expect(world.counted('lease_granted')).toBe(1);
   });
 
-  test('an owner that always takes 300 ms lends for so long that its renewals come in time', async () => {
-    const world = new World({ network: () => answers({ thereMs: 150, backMs: 150 }) });
+  test.each([100, 200, 300, 400])(
+    'an owner that always takes %i ms lends for so long that its renewals come in time, and none of it comes back unspent',
+    async (roundTripMs) => {
+      const world = new World({
+        network: () => answers({ thereMs: roundTripMs / 2, backMs: roundTripMs / 2 }),
+      });
+      const isolate = world.isolate();
+      await warm(world, isolate, [hot()], { forMs: 5_000 });
+      const before = world.calls.length;
+      const verdicts = await warm(world, isolate, [hot()], { forMs: 5_000 });
+      expect(sources(verdicts)).toEqual(new Set(['lease']));
+      const said = world.calls.slice(before).flatMap(({ call }) => call.question?.lease ?? []);
+      expect(said.some(({ isFinal }) => isFinal)).toBe(false);
+      expect(said.length).toBeGreaterThan(5);
+    },
+  );
+
+  test('a first lease that is over when it comes, since its owner had to start, is given back at once', async () => {
+    const world = new World({ network: () => answers({ thereMs: world.calls.length > 1 ? 1 : 500 }) });
     const isolate = world.isolate();
-    await warm(world, isolate, [hot()], { forMs: 5_000 });
-    const verdicts = await warm(world, isolate, [hot()], { forMs: 5_000 });
-    expect(sources(verdicts)).toEqual(new Set(['lease']));
+    expect(await isolate.ask([hot()])).toMatchObject({ outcome: 'allowed', source: 'owner' });
+    expect(world.counted('lease_granted')).toBe(0);
+    await world.time.advance(1);
+    const { lease } = world.calls.at(-1)!.call.question!;
+    expect(lease).toMatchObject({ isFinal: true, returned: [], spent: 0 });
+    expect(lease!.held).toBeGreaterThan(1);
+    expect(world.owner(hot().owner.name).owner.counters().next().value!.lent!.isEmpty).toBe(true);
   });
 
   test('an owner that falls silent: what is in hand is spent, then the fallback decides', async () => {

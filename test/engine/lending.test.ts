@@ -60,6 +60,12 @@ describe('lending', () => {
     expect(desk.left(rule)).toBe(Math.floor(999 - lease!.units - (lease!.capacity - lease!.units)));
   });
 
+  test('for as long as ever to an isolate of an earlier release, which does not say how long it waits', () => {
+    const lifeMs = (patienceMs: number) => new Pawn().borrow([rule], { patienceMs }).lease!.lifeMs;
+    expect(lifeMs(0)).toBe(SECOND_MS);
+    expect(lifeMs(150)).toBeLessThan(SECOND_MS);
+  });
+
   test('numbers its grants', () => {
     const desk = new Pawn();
     const numbers = [1, 2, 3].map(

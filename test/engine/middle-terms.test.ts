@@ -76,10 +76,14 @@ describe('of several', () => {
 
   test('none keeps much more than its part once more is asked for than comes in: whoever has too little finds the rest', () => {
     const scarce = { own: 600, total: 2_000, level: 0, isShort: true };
-    const rates = [0.2, 0.29, 0.31, 0.36, 0.4].map((unitsPerMs) => terms({ ...scarce, unitsPerMs }));
-    expect(rates.map(({ isScarce }) => isScarce)).toEqual([true, true, true, true, true]);
-    const expected = [0.3, 0.29, 0.31, 0.36, 0.3].map((rate) => expect.closeTo(rate, 9));
-    expect(rates.map(({ unitsPerMs }) => unitsPerMs)).toEqual(expected);
+    const rateOf = (unitsPerMs: number, others = 0) =>
+      terms({ ...scarce, unitsPerMs, lentToOthers: { unitsPerMs: others, capacity: 0 } }).unitsPerMs;
+    expect(terms(scarce).isScarce).toBe(true);
+    for (const far of [0, 0.2, 0.26, 0.38, 0.6]) expect(rateOf(far)).toBeCloseTo(0.3, 9);
+    for (const near of [0.28, 0.31, 0.37]) expect(rateOf(near)).toBe(near);
+    // A part of the rate is free for whoever has less, or nobody has more.
+    expect(rateOf(0.35, 0.62)).toBe(0.35);
+    expect(rateOf(0.35, 0.645)).toBeCloseTo(0.3, 9);
     // Whether it is too much is not sure here, and a rate that is lowered is nobody's for a while.
     expect(terms({ ...scarce, total: 1_050, unitsPerMs: 0.7 }).unitsPerMs).toBeGreaterThan(0.65);
   });
