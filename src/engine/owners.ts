@@ -15,7 +15,8 @@ import type { Group, Groups } from './groups.ts';
 import { QuestionsInFlight } from './in-flight.ts';
 import { Inquiries, type InquiryResult } from './inquiry.ts';
 import { Known, type Word } from './known.ts';
-import { type HeldLease, type LeaseReport, NO_LEASE } from './lease.ts';
+import { type LeaseReport, NO_LEASE } from './lease.ts';
+import { LeaseReturns } from './lease-returns.ts';
 import { Leases } from './leases.ts';
 import { LINKS_MAX, Links } from './links.ts';
 import type { Answer, CounterReport, OwnerReply, Question } from './messages.ts';
@@ -32,12 +33,6 @@ const IN_FLIGHT_MAX = 64;
  * hundred isolates each sent two, they would wait longer for it than a request waits.
  */
 const LEASING_IN_FLIGHT_MAX = 1;
-
-/** An unspent lease goes back this long before it ends, which is time enough to arrive before the owner writes it off. */
-const RETURN_BEFORE_END_MS = 150;
-
-/** A lease that ends with its window may live for less than that; most of its life is then for spending it. */
-const RETURN_PART = 0.25;
 
 /** A renewal should be asked for when what is in hand lasts for no longer than this many usual answer times. */
 const RENEW_AHEAD = 1.5;
@@ -61,6 +56,7 @@ export class Owners {
   readonly #detour: Detour;
   readonly #inquiries: Inquiries;
   readonly #links: Links;
+  readonly #returns: LeaseReturns;
   readonly #inFlight = new QuestionsInFlight(LINKS_MAX);
 
   constructor(ports: Ports, holder: string, nowMs: () => number) {
@@ -79,6 +75,19 @@ export class Owners {
       },
     });
     this.#links = new Links((event, amount) => ports.count(event, amount));
+    this.#returns = new LeaseReturns({
+      leases: this.leases,
+      nowMs,
+      timer: (delayMs) => ports.timer(delayMs),
+      isAsking: (group) => this.#inFlight.of(group).count(nowMs()) > 0,
+      usualMs: ({ owner }) => this.link(owner).usualMs,
+      tell: (group, ask, lease) => {
+        const { owner } = group;
+        const told = { ...ask, id: `${ask.id}:return`, cost: 0 };
+        const question = this.#questionOf(group, told, lease);
+        return this.#inquiries.deliver({ owner, link: this.link(owner) }, { version: ask.version, question });
+      },
+    });
   }
 
   /** How many owners are not asked at present, because they did not answer. */
@@ -202,27 +211,6 @@ export class Owners {
     this.#learnFrom(result, { group, ask: renewal, sentMs, background });
   }
 
-  /** What nobody came to spend goes back just before the lease ends, instead of being lost to everybody. */
-  async #returnUnspent(lease: HeldLease, { group, ask }: Learning): Promise<void> {
-    const { number } = lease;
-    const lifeMs = lease.endsAtMs - this.#nowMs();
-    await this.#ports.timer(lifeMs - Math.min(RETURN_BEFORE_END_MS, lifeMs * RETURN_PART)).done;
-    const nowMs = this.#nowMs();
-    if (lease.number !== number || this.leases.last(group) !== lease) return;
-    // Somebody still comes to spend it, and has asked for more.
-    if (this.#inFlight.of(group).count(nowMs) > 0) return;
-    const isUntold = group.shadow.length > 0 && lease.spent > 0;
-    if (lease.held(nowMs) < 1 && !isUntold) return;
-    await this.#giveUp(lease.surrender(nowMs, this.link(group.owner).usualMs), { group, ask });
-  }
-
-  /** Says a final word about a lease. */
-  async #giveUp(lease: LeaseReport, { group, ask }: Pick<Learning, 'group' | 'ask'>): Promise<void> {
-    const question = this.#questionOf(group, { ...ask, id: `${ask.id}:return`, cost: 0 }, lease);
-    const to = { owner: group.owner, link: this.link(group.owner) };
-    await this.#inquiries.deliver(to, { version: ask.version, question });
-  }
-
   /** Tells the owner whatever there is to tell it. */
   async tell(owner: OwnerRef, version: Version): Promise<void> {
     await this.#inquiries.deliver({ owner, link: this.link(owner) }, { version });
@@ -301,17 +289,14 @@ export class Owners {
     const { group, ask, sentMs, background } = learning;
     if (grant === undefined) return false;
     if (sentMs + grant.lifeMs <= this.#nowMs()) {
-      // The owner still counts it; what is lent beside an earlier grant it hears of with the next report.
-      const { number, units } = grant;
-      const unused = { ...NO_LEASE, incarnation, number, held: units, isFinal: true };
-      if (this.leases.last(group) === undefined) background(this.#giveUp(unused, learning));
+      background(this.#returns.late(grant, incarnation, group, ask));
       return false;
     }
     const lease = this.leases.accept(group, grant, { incarnation, sentMs, version: ask.version });
     if (lease === undefined) return false;
     this.#ports.count('lease_granted');
     if (grant.isScarce) this.#ports.count('lease_hold');
-    background(this.#returnUnspent(lease, learning));
+    background(this.#returns.unspent(lease, group, ask));
     return true;
   }
 
