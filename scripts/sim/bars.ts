@@ -38,6 +38,12 @@ export const BARS: readonly Bar[] = [
   { row: 'small-burst 1.5x', figure: 'ofIdeal', atLeast: 0.97, why: 'a small burst still gives its rate' },
   { row: 'skew 0.9x', figure: 'callsPerThousand', atMost: 40, why: 'a hot key costs its owner few calls' },
   { row: 'skew 5x', figure: 'callsPerThousand', atMost: 10, why: 'overload costs its owner even fewer' },
+  {
+    row: 'onset slow start',
+    figure: 'ofIdeal',
+    atLeast: 0.95,
+    why: 'a lease that comes too late is given back',
+  },
   { row: 'onset', figure: 'callsFirstSecond', atMost: 3_000, why: 'a cold key does not drown its owner' },
   { row: 'onset', figure: 'callsPerSecondMax', atMost: 500, why: 'and settles within a second' },
   { row: 'hot-key 0.8x', figure: 'callsPerThousand', atMost: 20, why: 'a leased request makes no call' },

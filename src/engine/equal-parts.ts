@@ -64,7 +64,7 @@ export class EqualParts {
     return nowMs - this.#sinceMs < COLD_MS;
   }
 
-  /** What the silent slices begin with, as whoever asks is to be told now; `undefined` when they were lent nothing new for that. */
+  /** Lends each silent slice what it begins with. Answers what the root is to keep of each; `undefined` when they were lent to a moment ago. */
   open(counter: Counter, opening: Opening, clock: LogicalClock): MiddleRecord | undefined {
     const { logicalMs: nowMs } = clock;
     if (this.#grant !== undefined && nowMs - this.#grantedAtMs < OPENED_AGAIN_MS) return undefined;
@@ -98,7 +98,7 @@ export class EqualParts {
     return record;
   }
 
-  /** What a slice is lent by these terms and by its equal part, until all isolates have moved. */
+  /** Who asks which slice shows only when all have moved: until then a slice is lent its equal part of the rate, and of units and room at least that. */
   widened(
     terms: MiddleTerms,
     { holder, held }: { holder: string; held: number },

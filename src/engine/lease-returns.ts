@@ -19,7 +19,7 @@ export interface LeaseReturnsPorts {
   readonly leases: Leases;
   readonly nowMs: () => number;
   readonly timer: (delayMs: number) => Timer;
-  /** Whether a question about these counters is on its way. */
+  /** Whether a question about these counters is on its way, which is taken for a renewal. */
   readonly isAsking: (group: Group) => boolean;
   /** How long the owner usually takes to answer. */
   readonly usualMs: (group: Group) => number;
@@ -47,12 +47,12 @@ export class LeaseReturns {
   }
 
   /**
-   * A grant that was over when it came, as a first one may be of an owner that had to start: the owner still counts it. Where there was one before,
-   * the next report tells which of them the holder goes by.
+   * A grant that was over when it came, as a first one may be of an owner that had to start: the owner still counts it. Where there is one of the
+   * same life, the next report tells which of them the holder goes by.
    */
   async late({ number, units }: LeaseGrant, incarnation: string, group: Group, ask: Ask): Promise<void> {
     const { leases, tell } = this.#ports;
-    if (leases.last(group) !== undefined) return;
+    if (leases.last(group)?.incarnation === incarnation) return;
     await tell(group, ask, { ...NO_LEASE, incarnation, number, held: units, isFinal: true });
   }
 }

@@ -29,8 +29,8 @@ const TENTATIVE_MS = 150;
 
 /**
  * Whoever comes first to a cold key is lent too much of it, and may not be heard of again before a crowd has come; an owner that is split then lends
- * no more until that has ended. So a first lease is for so long, or twice as long as the holder waits for an answer: by then its renewal is
- * here, also from an owner that took a while to start.
+ * no more until that has ended. So a first lease is for so long, or twice as long as the holder waits for an answer: by then its renewal is here,
+ * also from an owner that took a quarter of a second to start. One that took longer gets it back (`engine/lease-returns`).
  */
 const FIRST_LIFE_MS = 400;
 

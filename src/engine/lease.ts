@@ -44,7 +44,7 @@ export interface LeaseReport {
   readonly spent: number;
   /** The dearest request since the last report, which is what the lease should have room for. */
   readonly largestCost: number;
-  /** For how long the holder goes on with what it has, if no newer grant comes. */
+  /** For how long the holder waits for an answer, and goes on with what it has if no newer grant comes. A first lease is as long as that asks for. */
   readonly patienceMs: number;
   /** The rate that the holder goes by from now on, where it has given up a part of what it was lent. */
   readonly unitsPerMs?: number;

@@ -3,7 +3,7 @@
  *
  * A middle owner never makes a request wait for the root, so it must have in hand what will be asked of it for a round trip to the other side of
  * the world and longer. So rate and room are shared out by demand, nearly all of both, and whoever has all the demand holds nearly all of
- * the counter. Terms for isolates (`engine/lease-terms`) keep half back for newcomers; here newcomers live on their credit meanwhile.
+ * the counter. Terms for isolates (`engine/lease-terms`) keep a fifth back for newcomers; here newcomers live on their credit meanwhile.
  *
  * Demand is what was asked for lately, and of a newcomer next to nothing is known: the first of nine that start at once would else be lent
  * everything on the word of one request.
@@ -42,8 +42,9 @@ const CALM_PART = 0.5;
 const NEAR_ENOUGH = 0.1;
 
 /**
- * Once more is asked for than comes in nobody has more than its part on purpose: nothing is left over by others, and whoever asks for least would be
- * left without for good. So much more stays for the same reason, while a part of the rate is free for whoever has less.
+ * Once more is asked for than comes in nobody is lent more than its part on purpose: others leave nothing over, and whoever asks for least would be
+ * left without for good. A rate that is up to a quarter above its part stays, since what is lowered counts twice for a while, but only while some of
+ * the rate is free for whoever has less.
  */
 const SCARCE_SURPLUS = 0.25;
 const FREE_PART = 0.015;
@@ -130,7 +131,7 @@ export function middleTerms(ask: MiddleAsk): MiddleTerms {
     share,
     isNew,
     isFull: held >= FULL_PART * room,
-    isScarce: isScarce && overloadOf(ask) > OVERLOAD,
+    isSurelyShort: isScarce && overloadOf(ask) > OVERLOAD,
     asked: demand.unitsPerSecond / 1_000,
   });
   return {
@@ -151,18 +152,19 @@ interface RateAsk {
   readonly asked: number;
   readonly isNew: boolean;
   readonly isFull: boolean;
-  readonly isScarce: boolean;
+  /** Scarce, and by more than may be noise. */
+  readonly isSurelyShort: boolean;
 }
 
 function lentRate(
   { limit, level, lentToOthers, unitsPerMs: own }: MiddleAsk,
-  { share, asked, isNew, isFull, isScarce }: RateAsk,
+  { share, asked, isNew, isFull, isSurelyShort }: RateAsk,
 ): number {
   const whole = limit.quota / limit.windowMs;
   const rate = Math.max(whole * (1 - REPAID_PART), whole - Math.max(0, -level) / REPAID_MS);
   const free = Math.max(0, rate - lentToOthers.unitsPerMs);
   const fair = rate * share;
-  if (isScarce) {
+  if (isSurelyShort) {
     const most = Math.max(fair, Math.min((1 + SCARCE_SURPLUS) * fair, free - FREE_PART * rate));
     return Math.min(free, own >= (1 - NEAR_ENOUGH) * fair && own <= most ? own : fair);
   }

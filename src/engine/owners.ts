@@ -34,7 +34,7 @@ const IN_FLIGHT_MAX = 64;
  */
 const LEASING_IN_FLIGHT_MAX = 1;
 
-/** A renewal should be asked for when what is in hand lasts for no longer than this many usual answer times. */
+/** A renewal should be asked for when the lease, or what is in hand of it, lasts for no longer than this many usual answer times. */
 const RENEW_AHEAD = 1.5;
 
 /** How often a request without a place looks again: a few times within the shortest sensible deadline. */
@@ -313,7 +313,7 @@ export class Owners {
     this.denyMemory.remember({ counterId: id, cost, limit, retryAfterMs, activeHolders }, this.#nowMs());
   }
 
-  /** The patience with an owner that has yet to answer for the first time says nothing of the next question. */
+  /** The patience with an owner that has yet to answer, or has not been asked for a minute, says nothing of the next question. */
   #noLease(group: Group, { deadlineMs }: Ask): LeaseReport {
     const link = this.link(group.owner);
     const patienceMs = link.isUnknown(this.#nowMs()) ? deadlineMs : link.deadlineMs(deadlineMs);

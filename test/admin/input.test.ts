@@ -40,4 +40,6 @@ test('numbers of a query are read from its text', () => {
   expect(outcomeOf(pageQuery, { limit: 'all' })).toEqual([
     { path: ['limit'], message: 'expected a whole number' },
   ]);
+  for (const limit of ['1.5', '0', '', '100000'])
+    expect(outcomeOf(pageQuery, { limit })).toEqual([{ path: ['limit'], message: expect.any(String) }]);
 });

@@ -245,6 +245,13 @@ describe('when to ask again', () => {
     expect([wants(lease, 69, 10), wants(lease, 70, 10), wants(lease, 70, 14)]).toEqual([false, true, false]);
   });
 
+  test('in time before it ends, but not before it has been in hand for a moment', () => {
+    const lease = leaseOf({ renewInMs: 2_000 });
+    expect([wants(lease, 969), wants(lease, 970)]).toEqual([false, true]);
+    const short = leaseOf({ lifeMs: 60, renewInMs: 2_000 });
+    expect([wants(short, 49), wants(short, 50)]).toEqual([false, true]);
+  });
+
   test('when what is in hand will not last until an answer', () => {
     const lease = leaseOf({ units: 1 });
     expect([wants(lease, 0, 40), wants(lease, 0, 50)]).toEqual([false, true]);

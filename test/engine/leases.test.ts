@@ -446,17 +446,27 @@ describe('a network that loses, delays and reorders', () => {
     },
   );
 
-  test('a first lease that is over when it comes, since its owner had to start, is given back at once', async () => {
-    const world = new World({ network: () => answers({ thereMs: world.calls.length > 1 ? 1 : 500 }) });
-    const isolate = world.isolate();
-    expect(await isolate.ask([hot()])).toMatchObject({ outcome: 'allowed', source: 'owner' });
-    expect(world.counted('lease_granted')).toBe(0);
-    await world.time.advance(1);
-    const { lease } = world.calls.at(-1)!.call.question!;
-    expect(lease).toMatchObject({ isFinal: true, returned: [], spent: 0 });
-    expect(lease!.held).toBeGreaterThan(1);
-    expect(world.owner(hot().owner.name).owner.counters().next().value!.lent!.isEmpty).toBe(true);
-  });
+  test.each([
+    ['for the first time', () => ({ world: new World(), isolate: undefined })],
+    ['once more', () => leased()],
+  ])(
+    'a first lease that is over when it comes, since its owner had to start %s, is given back at once',
+    async (_, before) => {
+      const { world, isolate = world.isolate() } = await before();
+      await world.time.advance(2_000);
+      world.owner(hot().owner.name).restart();
+      const calls = world.calls.length;
+      world.network = () => answers({ thereMs: world.calls.length > calls + 1 ? 1 : 500 });
+      const granted = world.counted('lease_granted');
+      await isolate.ask([hot()]);
+      await world.time.advance(502);
+      expect(world.counted('lease_granted')).toBe(granted);
+      const lease = world.calls.flatMap(({ call }) => call.question?.lease ?? []).at(-1)!;
+      expect(lease).toMatchObject({ isFinal: true, returned: [], spent: 0 });
+      expect(lease.held).toBeGreaterThan(1);
+      expect(world.owner(hot().owner.name).owner.counters().next().value!.lent!.isEmpty).toBe(true);
+    },
+  );
 
   test('an owner that falls silent: what is in hand is spent, then the fallback decides', async () => {
     const { world, isolate } = await leased();

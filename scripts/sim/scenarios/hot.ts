@@ -52,7 +52,7 @@ const hotKey: Scenario = {
 const onset: Scenario = {
   name: 'onset',
   about:
-    'a cold key at once at 50,000 a second of 10,000, over 100 isolates, also of an object that is slow to start; or in ten more isolates than before',
+    'a cold key at once at 50,000 a second of 10,000, over 100 isolates; at 20,000, of an object that is slow to start; or in ten more isolates than before',
   cases: [
     oneKey({
       rule: { perSecond: 10_000 },
@@ -68,7 +68,7 @@ const onset: Scenario = {
 function slowStartCase(): Case {
   const isolates = 100;
   const enforced = [perSecond({ perSecond: 10_000 })];
-  const phases = [{ forMs: OVERLOAD_MS, perSecond: 9_000 }];
+  const phases = [{ forMs: OVERLOAD_MS, perSecond: 20_000 }];
   return {
     label: 'slow start',
     plan: () => ({ isolates, faults: { startMs: 350 }, streams: [load({ enforced }, { isolates, phases })] }),
