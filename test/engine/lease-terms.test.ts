@@ -68,8 +68,7 @@ describe('the rate', () => {
       leaseTerms(ask({ demand, unitsPerMs: 0.24, lentToOthers: { unitsPerMs: others, capacity: 0 } }))!
         .unitsPerMs;
     expect(lent(0.73)).toBeCloseTo(0.24, 9);
-    expect(lent(0.755)).toBeLessThan(1 / 5);
-    expect(lent(0.755)).toBeGreaterThan(0.95 / 5);
+    expect(lent(0.755)).toBeCloseTo(0.99 / 5, 9);
   });
 
   test('of a newcomer is a part of what is free, whatever it seems to need', () => {
