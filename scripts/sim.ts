@@ -158,12 +158,13 @@ function reportViolation(
 }
 
 function parseFlags(): { names: readonly string[]; flags: Flags } {
-  const list = (all: readonly Named[], width: number) =>
+  const width = Math.max(...[...SCENARIOS, ...JOURNEYS, ...PLANTS].map(({ name }) => name.length)) + 2;
+  const list = (all: readonly Named[]) =>
     all.map(({ name, about }) => `  ${name.padEnd(width)}${about}`).join('\n');
   const lists = [
-    `Scenarios:\n${list([...SCENARIOS, FLEET], 16)}`,
-    `Journeys:\n${list(JOURNEYS, 16)}`,
-    `Plants:\n${list(PLANTS, 24)}`,
+    `Scenarios:\n${list([...SCENARIOS, FLEET])}`,
+    `Journeys:\n${list(JOURNEYS)}`,
+    `Plants:\n${list(PLANTS)}`,
   ];
   const program = command('npm run sim --', 'Runs scenarios of the limiter in a simulated world.')
     .argument('[scenario...]', 'which; all unless named')

@@ -41,9 +41,11 @@ export function isKnownAfter(grants: number): boolean {
   return grants >= GRANTS_ON_CREDIT;
 }
 
-/** Until the root knows what is needed here, and has room for it. */
-export function needsAdvance({ capacity, unitsPerMs }: MiddleLease, grants: number): boolean {
-  return !isKnownAfter(grants) || (grants < GRANTS_MAX && capacity < unitsPerMs * ROOM_MS);
+/** Until the root knows what is needed here, and has room for it. Where little is asked for, no rate at all means that others have yet to give it up. */
+export function needsAdvance({ capacity, unitsPerMs, isScarce }: MiddleLease, grants: number): boolean {
+  if (!isKnownAfter(grants)) return true;
+  const awaitsRate = unitsPerMs === 0 && !isScarce;
+  return grants < GRANTS_MAX && (awaitsRate || capacity < unitsPerMs * ROOM_MS);
 }
 
 /** A grant so much smaller than the one before is worth a word that it has come: others may be waiting for the rest. */

@@ -88,6 +88,14 @@ describe('a region that is cut off', () => {
   });
 });
 
+test('a region that comes while another holds all of the rate, and cannot be told to give it up, has its credit until it is lent some', () => {
+  const realm = fast();
+  realm.flood(['weur'], 5 * SECOND_MS, 25);
+  realm.mail = ({ from }) => (from === regionName('weur') ? LOST : PROMPT);
+  // No more than the credit: 25 units, while the other is not short of anything.
+  expect(realm.flood(['enam'], SECOND_MS, 40)).toBe(25);
+});
+
 describe('healing', () => {
   /** What the root has charged in the end for what a region admitted on credit while it was cut off for ten seconds. */
   function charged(healed: () => { thereMs: readonly number[]; backMs: readonly number[] }) {
