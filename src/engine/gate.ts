@@ -247,12 +247,10 @@ export class Gate {
     return denied.map(({ rule }) => rule.policy);
   }
 
-  /** A new ruleset may have raised a limit, so nothing that was denied under the old one counts any more. */
   #adopt(version: Version): void {
     if (!isNewer(version, this.#version)) return;
     this.#version = version;
-    this.#owners.denyMemory.forgetAll();
-    this.#owners.leases.adopt(version);
+    this.#owners.adopt(version);
   }
 
   #newAsk({ version, cost, largestCost, isEstimate = false, deadlineMs }: GateRequest): Ask {

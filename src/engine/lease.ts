@@ -169,11 +169,11 @@ export class HeldLease {
     this.#isScarce = false;
   }
 
-  /** Adds a grant to what is in hand. One that was overtaken by a newer one brings its units and nothing else. */
+  /** Adds a grant to what is in hand. One that was overtaken by a newer one brings its units and nothing else, and the newest again nothing. */
   accept(grant: LeaseGrant, { sentMs, nowMs, delayMs }: Arrival): void {
     this.#settle(nowMs);
     if (grant.number <= this.#number) {
-      if (!this.isOver(nowMs)) this.#held += grant.units;
+      if (!this.isOver(nowMs) && grant.number < this.#number) this.#held += grant.units;
       this.#spill();
       return;
     }

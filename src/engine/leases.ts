@@ -114,7 +114,15 @@ export class Leases {
   held(group: Group): HeldLease | undefined {
     const lease = this.#entries.touch(keyOf(group))?.lease;
     if (lease === undefined || lease.isOver(this.#nowMs())) return undefined;
-    return group.enforced.every(({ rule }) => mayLease(rule)) ? lease : undefined;
+    return mayLeaseAll(group) ? lease : undefined;
+  }
+
+  /** The last word on a lease that a rule ended: the question that goes instead of spending it gives back what is in hand. */
+  surrender(group: Group, usualMs: number): LeaseReport | undefined {
+    const lease = this.last(group);
+    const nowMs = this.#nowMs();
+    if (lease === undefined || lease.isOver(nowMs) || mayLeaseAll(group)) return undefined;
+    return lease.surrender(nowMs, usualMs);
   }
 
   get isEmpty(): boolean {
@@ -238,6 +246,10 @@ function unitsPerSecondOf({ quota, windowMs }: Limit): number {
 /** A cost of half the bucket or more would wait for units that lie in other hands, so such a counter is not lent. */
 function canLease(rule: Rule, largestCost: number): boolean {
   return mayLease(rule) && largestCost * 2 <= capacity(rule.limit!);
+}
+
+function mayLeaseAll({ enforced }: Group): boolean {
+  return enforced.every(({ rule }) => mayLease(rule));
 }
 
 function mayLease({ consistency, limit }: Rule): boolean {

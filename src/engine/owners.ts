@@ -6,7 +6,7 @@
  */
 import { takenBy } from '../core/decision.ts';
 import type { OwnerRef, Winner } from '../policy/counter.ts';
-import type { Version } from '../policy/ruleset.ts';
+import { isNewer, type Version } from '../policy/ruleset.ts';
 import { type Answered, type Ask, type GroupResult, questionOf, type Remembered } from './asked.ts';
 import { FleetBreaker } from './breaker.ts';
 import { DenyMemory } from './deny-memory.ts';
@@ -58,6 +58,7 @@ export class Owners {
   readonly #links: Links;
   readonly #returns: LeaseReturns;
   readonly #inFlight = new QuestionsInFlight(LINKS_MAX);
+  #version: Version = { activation: 0, builtAtMs: 0 };
 
   constructor(ports: Ports, holder: string, nowMs: () => number) {
     this.#ports = ports;
@@ -93,6 +94,13 @@ export class Owners {
   /** How many owners are not asked at present, because they did not answer. */
   get silent(): number {
     return this.#links.silent;
+  }
+
+  /** The rules are newer: they may have raised a limit, so nothing that was denied under older ones counts any more. */
+  adopt(version: Version): void {
+    this.#version = version;
+    this.denyMemory.forgetAll();
+    this.leases.adopt(version);
   }
 
   link(owner: OwnerRef): OwnerLink {
@@ -161,7 +169,7 @@ export class Owners {
     const lease = isLeasing
       ? (this.leases.report(group, { usualMs: link.usualMs, patienceMs: deadlineMs }) ??
         this.#noLease(group, ask))
-      : undefined;
+      : this.leases.surrender(group, link.usualMs);
     const message = { version: ask.version, question: this.#questionOf(group, ask, lease) };
     const patience = { waitMs, fairMs: deadlineMs * FAIR_PART };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
@@ -266,8 +274,8 @@ export class Owners {
       const spent = answer.outcome === 'denied' ? this.spendLease(group, ask) : undefined;
       return spent ?? result;
     }
-    // What an owner that has been split has not, its slices may have.
-    if (this.#slices.placed(group) !== group) return result;
+    // What an owner that has been split has not, its slices may have; and what was denied under older rules, newer ones may allow.
+    if (this.#slices.placed(group) !== group || isNewer(this.#version, ask.version)) return result;
     const enforced = new Set(group.enforced.map(({ counterId }) => counterId));
     for (const report of answer.counters) if (enforced.has(report.id)) this.#remember(report, ask.cost);
     return result;

@@ -159,6 +159,17 @@ describe('deny memory', () => {
     expect(await isolate.ask([fixed(2)], { version })).toMatchObject({ outcome: 'allowed', source: 'owner' });
   });
 
+  test('a denial under older rules that comes after newer ones is not remembered', async () => {
+    const { world, isolate } = start(() => answers({ thereMs: 1, backMs: 20 }));
+    await world.isolate().ask([fixed(1)]);
+    const older = isolate.send([fixed(1)]);
+    await world.time.advance(5);
+    const version = { activation: 2, builtAtMs: 0 };
+    void isolate.send([], { version });
+    expect(await world.time.settle(older)).toMatchObject({ outcome: 'denied', source: 'owner' });
+    expect(await isolate.ask([fixed(2)], { version })).toMatchObject({ outcome: 'allowed', source: 'owner' });
+  });
+
   test('a clock that steps back does not prolong it', async () => {
     const { world, isolate } = start();
     const rule = winner({ quota: 2, windowMs: SECOND_MS });

@@ -135,10 +135,11 @@ describe('grants that come out of order', () => {
     expect(lease.held(200)).toBe(0);
   });
 
-  test('the same one twice brings its units and no longer life', () => {
+  test('the same one twice brings nothing: no units, and no longer life', () => {
     const lease = leaseOf({ lifeMs: 100 });
+    const held = lease.held(50);
     lease.accept(grant(), at(50));
-    expect(lease.isOver(100)).toBe(true);
+    expect([lease.held(50), lease.isOver(100)]).toEqual([held, true]);
   });
 });
 

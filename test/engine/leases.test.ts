@@ -363,6 +363,20 @@ describe('rules that change', () => {
     expect(verdict.source).toBe('owner');
   });
 
+  test('to strict: what is in hand goes back with the first question, so nobody inside the limit is denied', async () => {
+    const limit = { quota: 1_000, windowMs: 30 * 86_400_000 };
+    const { world, isolate } = await leased([hot(limit)]);
+    let admitted = 120;
+    for (let sent = 0; sent < 1_000; sent += 1) {
+      const { outcome } = await isolate.ask([hot({ ...limit, consistency: 'strict' })], {
+        version: NEXT_VERSION,
+      });
+      if (outcome === 'allowed') admitted += 1;
+    }
+    expect(world.problems).toEqual([]);
+    expect(admitted).toBe(1_000);
+  });
+
   test('a lease that was asked for under the old ones is renewed as soon as it has come', async () => {
     const world = new World({ network: () => answers({ thereMs: 1, backMs: 40 }) });
     const isolate = world.isolate();
