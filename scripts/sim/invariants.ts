@@ -18,8 +18,8 @@ import type { Observer } from './world.ts';
 const DEBTS_MAX = 64;
 const GIVE_BACKS_MAX = 1_024;
 
-/** Questions about a counter in flight in an isolate (`engine/owners`), and one renewal beside them. */
-const IN_FLIGHT_MAX = 64 + 1;
+/** Questions about a counter in flight in an isolate (`engine/owners`); beside those that charge, a renewal of each group of counters. */
+const IN_FLIGHT_MAX = 64;
 
 /** Comparing every counter's state on each call is for owners that have a few. */
 const COMPARED_MAX = 16;
@@ -46,7 +46,7 @@ export class Invariants implements Observer {
   readonly #charges = new Map<string, Question>();
   readonly #chargedUnits = new Map<string, number>();
   readonly #admittedUnits = new Map<string, number>();
-  /** When each unanswered question was sent, by isolate and counter. */
+  /** When each unanswered question was sent, by isolate and by counter or group of counters. */
   readonly #asked = new Map<string, Map<string, number>>();
   #breached: Breached | undefined;
 
@@ -76,7 +76,7 @@ export class Invariants implements Observer {
 
   /** Nobody waits for this any more. */
   failed({ holder }: Isolate, { question }: OwnerCall): void {
-    if (question !== undefined) this.#asked.get(placeOf(holder, question))?.delete(question.id);
+    if (question !== undefined) this.#ended(holder, question);
   }
 
   beforeHandling(host: OwnerHost): States | undefined {
@@ -91,7 +91,7 @@ export class Invariants implements Observer {
     const { question } = call;
     for (const id of call.giveBacks ?? []) this.#takeBack(`${host.name} ${id}`);
     if (question === undefined) return;
-    this.#asked.get(placeOf(call.holder, question))?.delete(question.id);
+    this.#ended(call.holder, question);
     if (reply.answer?.outcome === 'allowed') this.#charged(`${host.name} ${question.id}`, question);
     else if (isQuestionOnly(call)) this.#expectUnchanged(host, before as States | undefined);
   }
@@ -126,15 +126,20 @@ export class Invariants implements Observer {
 
   #expectFewInFlight(holder: string, question: Question, deadlineMs: number): void {
     const nowMs = this.#options.time().elapsedMs;
-    const place = placeOf(holder, question);
-    const asked = this.#asked.get(place) ?? new Map<string, number>();
-    this.#asked.set(place, asked);
-    asked.set(question.id, nowMs);
-    for (const [oldId, sentMs] of asked) {
-      if (nowMs - sentMs < deadlineMs) break;
-      asked.delete(oldId);
+    for (const { place, most } of placesOf(holder, question)) {
+      const asked = this.#asked.get(place) ?? new Map<string, number>();
+      this.#asked.set(place, asked);
+      asked.set(question.id, nowMs);
+      for (const [oldId, sentMs] of asked) {
+        if (nowMs - sentMs < deadlineMs) break;
+        asked.delete(oldId);
+      }
+      if (asked.size > most) this.breach(`${place}: ${asked.size} questions in flight`);
     }
-    if (asked.size > IN_FLIGHT_MAX) this.breach(`${place}: ${asked.size} questions in flight`);
+  }
+
+  #ended(holder: string, question: Question): void {
+    for (const { place } of placesOf(holder, question)) this.#asked.get(place)?.delete(question.id);
   }
 
   #charged(key: string, question: Question): void {
@@ -166,8 +171,11 @@ function isQuestionOnly({ question, debts, giveBacks, slots, corrections }: Owne
   return riders.every((rider) => rider === undefined);
 }
 
-function placeOf(holder: string, { counters }: Question): string {
-  return `${counters[0]?.id} in ${holder}`;
+/** Where a question is counted, and how many may be there: with those that begin with the same counter, and at each counter that it charges. */
+function placesOf(holder: string, { counters, cost }: Question): readonly { place: string; most: number }[] {
+  const group = { place: `${counters[0]?.id} and others in ${holder}`, most: IN_FLIGHT_MAX + 1 };
+  if (cost === 0) return [group];
+  return [group, ...counters.map(({ id }) => ({ place: `${id} in ${holder}`, most: IN_FLIGHT_MAX }))];
 }
 
 function isEqual(a: CounterState | undefined, b: CounterState | undefined): boolean {

@@ -33,22 +33,34 @@ export class InFlight {
   }
 }
 
-/** Questions on their way, apart for each group of counters. */
+/** Questions on their way, apart for each group of counters and for each counter. */
 export class QuestionsInFlight {
-  readonly #known: BoundedMap<InFlight>;
+  readonly #groups: BoundedMap<InFlight>;
+  readonly #counters: BoundedMap<InFlight>;
 
   constructor(groupsMax: number) {
-    this.#known = new BoundedMap(groupsMax);
+    this.#groups = new BoundedMap(groupsMax);
+    this.#counters = new BoundedMap(groupsMax);
   }
 
   /** The counters of a group are asked about together, so the first stands for all. What is asked of a slice is apart from what its owner was asked. */
   of({ owner, enforced, shadow }: Group): InFlight {
     const first = (enforced[0] ?? shadow[0])!;
-    const key = first.owner === owner ? first.counterId : owner.name;
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const inFlight = new InFlight();
-    this.#known.set(key, inFlight);
-    return inFlight;
+    return inFlightIn(this.#groups, first.owner === owner ? first.counterId : owner.name);
   }
+
+  /** Of each of its counters, whichever group asks: several groups may have one in common. */
+  ofEach({ owner, enforced, shadow }: Group): readonly InFlight[] {
+    return [...enforced, ...shadow].map(({ counterId }) =>
+      inFlightIn(this.#counters, `${owner.name}\n${counterId}`),
+    );
+  }
+}
+
+function inFlightIn(map: BoundedMap<InFlight>, key: string): InFlight {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const inFlight = new InFlight();
+  map.set(key, inFlight);
+  return inFlight;
 }

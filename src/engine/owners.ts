@@ -148,9 +148,12 @@ export class Owners {
     const deadlineMs = link.deadlineMs(ask.deadlineMs);
     const untilMs = ask.startedMs + deadlineMs;
     const inFlight = this.#inFlight.of(group);
+    const ofEach = this.#inFlight.ofEach(group);
     const isLeasing = this.leases.isWanted(group, ask);
     const placesMax = isLeasing ? LEASING_IN_FLIGHT_MAX : IN_FLIGHT_MAX;
-    while (!link.hasPlace(inFlight, placesMax, this.#nowMs())) {
+    const hasPlace = (nowMs: number) =>
+      link.hasPlace(inFlight, placesMax, nowMs) && ofEach.every((each) => each.count(nowMs) < IN_FLIGHT_MAX);
+    while (!hasPlace(this.#nowMs())) {
       const leftMs = untilMs - this.#nowMs();
       if (leftMs <= 0) return this.#outOfTime(group, link, isLeasing);
       await this.#ports.timer(Math.min(LOOK_AGAIN_MS, leftMs)).done;
@@ -163,6 +166,7 @@ export class Owners {
     if (waitMs <= 0 || isInVain) return this.#outOfTime(group, link, isLeasing);
     const counted = [
       inFlight,
+      ...ofEach,
       ...group.enforced.flatMap(({ counterId }) => this.denyMemory.rechecks(counterId) ?? []),
     ];
     for (const each of counted) each.began(sentMs);
@@ -205,9 +209,9 @@ export class Owners {
   }
 
   async #renew(group: Group, ask: Ask, background: Background): Promise<void> {
-    const inFlight = this.#inFlight.of(group);
+    const counted = [this.#inFlight.of(group), ...this.#inFlight.ofEach(group)];
     const sentMs = this.#nowMs();
-    inFlight.began(sentMs);
+    for (const each of counted) each.began(sentMs);
     const renewal = { ...ask, id: `${ask.id}:renewal`, cost: 0 };
     const link = this.link(group.owner);
     const waitMs = link.deadlineMs(ask.deadlineMs);
@@ -215,7 +219,7 @@ export class Owners {
     const message = { version: ask.version, question: this.#questionOf(group, renewal, lease) };
     const patience = { waitMs, fairMs: waitMs };
     const result = await this.#inquiries.ask({ owner: group.owner, link }, message, patience, background);
-    inFlight.ended();
+    for (const each of counted) each.ended();
     this.#learnFrom(result, { group, ask: renewal, sentMs, background });
   }
 

@@ -421,6 +421,16 @@ describe('places: at most 64 questions about a counter at once', () => {
     await world.time.settle(all);
   });
 
+  test('a counter that several groups of counters have in common is counted once for all of them', async () => {
+    const { world, isolate } = await start({ warm: [], network: () => answers({ thereMs: 50 }) });
+    const shared = fixed(1_000, { policy: 'shared' });
+    const routes = ['a', 'b', 'c'].map((policy) => [fixed(1_000, { policy }), shared]);
+    const all = Promise.all(routes.map((enforced) => many(60, () => isolate.send(enforced))));
+    await world.time.advance(1);
+    expect(world.calls).toHaveLength(64);
+    await world.time.settle(all);
+  });
+
   test('running out of what a wait for a place has left says nothing against the owner', async () => {
     const { world, isolate } = await start({ warm: [], network: () => answers({ thereMs: 99 }) });
     const rule = fixed(100_000);
