@@ -14,6 +14,7 @@ import type { Figures } from './sim/measures.ts';
 import type { Plant } from './sim/plant.ts';
 import { PLANTS } from './sim/plants.ts';
 import {
+  isBroken,
   missedBars,
   type Row,
   type Run,
@@ -60,9 +61,8 @@ await runCommand(async () => {
   // A planted fault may break no promise and still cost the owner more than it should.
   const missed = flags.check || plant !== undefined ? rows.flatMap(missedBars) : [];
   for (const line of missed) console.error(`below the bar: ${line}`);
-  const hasFailed =
-    rows.some(({ runs }) => runs.some(({ violation }) => violation !== undefined)) ||
-    fleet.some(({ estimate }) => estimate.violations.length > 0);
+  if (missed.length > 0) console.error(`  repeat: npm run sim -- ${argumentsFrom(names, flags)}`);
+  const hasFailed = rows.some(isBroken) || fleet.some(({ estimate }) => estimate.violations.length > 0);
   return hasFailed || missed.length > 0 ? 1 : 0;
 });
 
@@ -90,7 +90,7 @@ async function rowsOf(scenario: Scenario, flags: Flags, plant: Plant | undefined
       runs.push({ seed, ...result });
       if (result.violation !== undefined) reportViolation(name, result.violation, scenario.name, seed, plant);
     }
-    rows.push({ name, runs });
+    rows.push({ name, runs, isKnownToBreak: each.isKnownToBreak });
   }
   return rows;
 }
@@ -155,6 +155,11 @@ function reportViolation(
   const planted = plant === undefined ? '' : ` --plant ${plant.name}`;
   console.error(`  FAILED ${name} (seed ${seed}) ${violation}`);
   console.error(`  repeat: npm run sim -- ${argument} --seed ${seed}${planted}`);
+}
+
+function argumentsFrom(names: readonly string[], { seed, seeds, plant, check }: Flags): string {
+  const planted = plant === undefined ? [] : [`--plant ${plant}`];
+  return [...names, `--seed ${seed} --seeds ${seeds}`, ...planted, ...(check ? ['--check'] : [])].join(' ');
 }
 
 function parseFlags(): { names: readonly string[]; flags: Flags } {

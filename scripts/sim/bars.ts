@@ -36,6 +36,13 @@ export const BARS: readonly Bar[] = [
     { row, figure: 'leastServed', atLeast: 0.5, why: 'what is scarce is shared by demand' },
   ]),
   { row: 'small-burst 1.5x', figure: 'ofIdeal', atLeast: 0.97, why: 'a small burst still gives its rate' },
+  {
+    row: 'small-burst 1.5x',
+    figure: 'callsPerThousand',
+    atMost: 70,
+    why: 'whoever was told that there is no more does not ask before its time',
+  },
+  { row: 'flood', figure: 'callsPerThousand', atMost: 30, why: 'a flood is denied from memory' },
   { row: 'skew 0.9x', figure: 'callsPerThousand', atMost: 40, why: 'a hot key costs its owner few calls' },
   { row: 'skew 5x', figure: 'callsPerThousand', atMost: 10, why: 'overload costs its owner even fewer' },
   {

@@ -47,7 +47,9 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'hold-ignored',
     about: 'a holder that was told to hold asks again at once',
-    make: () => ({ aroundPorts: hearing((lease) => ({ ...lease, isScarce: false, renewInMs: 0 })) }),
+    make: () => ({
+      aroundPorts: hearing((lease) => (lease.isScarce ? { ...lease, isScarce: false, renewInMs: 0 } : lease)),
+    }),
   },
   {
     name: 'shadow-decides',

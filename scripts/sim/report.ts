@@ -15,6 +15,12 @@ export interface Run {
 export interface Row {
   readonly name: string;
   readonly runs: readonly Run[];
+  readonly isKnownToBreak?: boolean | undefined;
+}
+
+/** Whether something has broken that nobody knew of. */
+export function isBroken({ runs, isKnownToBreak }: Row): boolean {
+  return isKnownToBreak !== true && runs.some(({ violation }) => violation !== undefined);
 }
 
 interface Column {
@@ -75,10 +81,10 @@ export function renderFinding({ name, finding }: Scenario, rows: readonly Row[])
 }
 
 function linesOf(row: Row): string[][] {
-  const { name, runs } = row;
+  const { name, runs, isKnownToBreak } = row;
   const failed = runs.filter(({ violation }) => violation !== undefined).length;
-  const verdict =
-    failed > 0 ? `FAILED (${failed} of ${runs.length})` : missedBars(row).length > 0 ? 'below bar' : '';
+  const failure = `${isKnownToBreak ? 'fails, as is known' : 'FAILED'} (${failed} of ${runs.length})`;
+  const verdict = failed > 0 ? failure : missedBars(row).length > 0 ? 'below bar' : '';
   const medians = COLUMNS.map(({ figure, digits }) => medianOf(runs, figure).toFixed(digits));
   const lines = [[name, ...medians, verdict]];
   if (runs.length > 1) lines.push(['  worst seed', ...COLUMNS.map((column) => worstOf(runs, column)), '']);

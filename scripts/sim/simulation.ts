@@ -110,7 +110,11 @@ class Simulation implements Stage {
         this.#chapter = this.#newChapter(HEALTHY, { isDegraded: false });
       });
     }
-    while (time.pending > 0 && this.#invariants.breached === undefined) await time.advance(LOOK_MS);
+    try {
+      while (time.pending > 0 && this.#invariants.breached === undefined) await time.advance(LOOK_MS);
+    } catch (error) {
+      this.#invariants.breach(`something threw: ${error instanceof Error ? error.stack : String(error)}`);
+    }
     if (this.#invariants.breached === undefined) this.#expectAtTheEnd();
     return { figures: figuresOf(this.#safety), violation: this.#violation(), remarks: this.#remarks };
   }

@@ -14,7 +14,7 @@ const FOUND_BY: Readonly<Record<string, readonly [row: string, how: RegExp]>> = 
   'outstanding-not-counted': ['small-burst 1.5x', /above its bound/],
   'give-back-twice': ['many-limits strict', /above its bound/],
   'lease-after-expiry': ['onset newcomers', /above its bound/],
-  'hold-ignored': ['hot-key 0.8x', /callsPerThousand/],
+  'hold-ignored': ['small-burst 1.5x', /callsPerThousand/],
   'shadow-decides': ['steady', /inside their quota were refused/],
   'denied-demand': ['noisy-user 0.8x later', /inside their quota were refused/],
   'slow-calls': ['shared 0.9x', /waitP99/],

@@ -89,7 +89,7 @@ const noisyUser: Scenario = {
   cases: [
     noisyCase({ label: '', load: 0.5, burst: 10_000 }),
     noisyCase({ label: '0.9x', load: 0.9, burst: 10_000 }),
-    noisyCase({ label: '0.9x small-burst', load: 0.9, burst: 2_000 }),
+    { ...noisyCase({ label: '0.9x small-burst', load: 0.9, burst: 2_000 }), isKnownToBreak: true },
     noisyCase({ label: '0.8x later', load: 0.8, burst: 2_000, fromMs: 1_000 }),
   ],
 };
