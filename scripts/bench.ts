@@ -15,6 +15,7 @@ import { flood, local, strict } from './bench/measurements/throughput.ts';
 import { wait } from './bench/measurements/wait.ts';
 import { renderTable, rowsOf, toJson } from './bench/report.ts';
 import { command, runCommand, UsageError } from './command.ts';
+import { expectWritable } from './places.ts';
 
 const MEASUREMENTS: readonly Measurement[] = [
   core,
@@ -37,6 +38,7 @@ interface Flags {
 
 await runCommand(async () => {
   const flags = parseFlags();
+  if (flags.json !== undefined) await expectWritable('--json', flags.json);
   const figures: Figure[] = [];
   for (const { name, about, run } of chosen(flags.only)) {
     console.error(`${name}: ${about}`);

@@ -4,7 +4,6 @@
  * Prints one line, `ready http://127.0.0.1:PORT`, when every port answers; logs go to stderr. SIGTERM or SIGINT stops everything
  * within two seconds and exits 0; a wrong flag, rule file or port exits 2; a server that dies by itself exits 1.
  */
-import { stat } from 'node:fs/promises';
 import { InvalidArgumentError } from 'commander';
 import {
   command,
@@ -15,6 +14,7 @@ import {
   stopOnSignals,
   UsageError,
 } from './command.ts';
+import { makeFolder } from './places.ts';
 import { readRules } from './rules.ts';
 import { BESIDE_NAMES, type Beside } from './serve/beside.ts';
 import { portProblem } from './serve/ports.ts';
@@ -155,8 +155,5 @@ function allBeside({ beside, baseline, objectBaseline, fieldsBaseline }: Flags):
 async function refuseBadPlaces(options: ServerOptions): Promise<void> {
   const problem = await portProblem(portsOf(options));
   if (problem !== undefined) throw new UsageError(problem);
-  if (options.state === undefined) return;
-  const found = await stat(options.state).catch(() => undefined);
-  if (found !== undefined && !found.isDirectory())
-    throw new UsageError(`--state ${options.state} is not a folder`);
+  if (options.state !== undefined) await makeFolder('--state', options.state);
 }

@@ -6,6 +6,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { command, runCommand, UsageError } from './command.ts';
+import { expectWritable } from './places.ts';
 import { DESIGNS, LOADS } from './sim/designs.ts';
 import { renderFleet } from './sim/fleet/report.ts';
 import { walk } from './sim/journey.ts';
@@ -43,6 +44,7 @@ interface Flags {
 await runCommand(async () => {
   const { names, flags } = parseFlags();
   const plant = plantNamed(flags.plant);
+  if (flags.json !== undefined) await expectWritable('--json', flags.json);
   if (flags.soak !== undefined) return soak(flags.soak, flags.seed, plant);
   if (flags.designs) return designs(flags);
   if (flags.journey !== undefined) return journeys(flags, names, plant);

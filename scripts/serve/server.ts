@@ -69,8 +69,8 @@ export interface ServerHooks {
 
 /** Resolves when every port answers; then `ended` settles when the server is gone and its folder removed. */
 export async function startServer(options: ServerOptions, { signal, onLog }: ServerHooks): Promise<Workerd> {
-  const folder = await mkdtemp(join(tmpdir(), 'edge-limiter-serve-'));
   const recorder = options.record === undefined ? undefined : await startRecorder(options.record);
+  const folder = await mkdtemp(join(tmpdir(), 'edge-limiter-serve-'));
   const clean = async () => {
     await recorder?.close();
     await rm(folder, { recursive: true, force: true });
@@ -113,8 +113,8 @@ async function writeConfig(options: ServerOptions, { folder, signal, recorder }:
     PEERS.filter((peer) => options.beside.some(({ name }) => name === peer)),
     folder,
   );
+  await mkdir(stateDir, { recursive: true });
   await Promise.all([
-    mkdir(stateDir, { recursive: true }),
     makeBundle(folder, signal),
     writeFile(configPath, workerdConfig(config)),
     options.ruleset && writeFile(join(folder, 'rules.json'), JSON.stringify(options.ruleset)),

@@ -41,10 +41,16 @@ describe('a wrong flag', () => {
     ['serve.ts', ['--nonsense'], "unknown option '--nonsense'"],
     ['serve.ts', ['stray'], 'too many arguments'],
     ['serve.ts', ['--state', badRules], 'is not a folder'],
+    ['serve.ts', ['--state', join(badRules, 'below')], `${badRules} is not a folder`],
+    ['serve.ts', ['--state', ''], '--state needs the name of a folder'],
+    ['serve.ts', ['--state', '/proc/none/below'], 'cannot be made: ENOENT'],
+    ['serve.ts', ['--record', folder], `cannot write to ${folder}`],
     ['serve.ts', ['--rules', join(folder, 'missing.yaml')], 'cannot read the rule file'],
     ['dev.ts', ['--rules', join(folder, 'missing.yaml')], 'cannot read the rule file'],
     ['dev.ts', ['--port', '-1'], 'a whole number from 1 to 65535'],
     ['bench.ts', ['--only', 'nonsense'], 'there is no measurement nonsense'],
+    ['bench.ts', ['--json', join(folder, 'none', 'out.json')], `there is no folder ${join(folder, 'none')}`],
+    ['sim.ts', ['--json', folder], `--json ${folder} is a folder`],
   ])('of %s %j is a sentence on stderr, and exit 2', async (script, flags, sentence) => {
     const { code, stdout, stderr } = await run(script, ...flags);
     expect(stderr).toContain(sentence);
