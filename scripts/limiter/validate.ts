@@ -16,11 +16,22 @@ export function validateCommand(finish: (exitCode: number) => void): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (files: readonly string[]) => {
       const results = await Promise.all(
-        files.map(async (file) => ({ file, rules: await readRuleFile(file) })),
+        files.map(async (file) => ({ file, rules: await readRuleFile(file).catch(asUsageError) })),
       );
-      for (const { file, rules } of results) print(file, rules);
+      const unreadable: string[] = [];
+      for (const { file, rules } of results) {
+        if (rules instanceof UsageError) unreadable.push(...rules.lines);
+        else print(file, rules);
+      }
+      if (unreadable.length > 0) throw new UsageError(...unreadable);
       finish(results.some(({ rules }) => 'errors' in rules) ? 1 : 0);
     });
+}
+
+/** What is said of the other files does not depend on this one. */
+function asUsageError(error: unknown): UsageError {
+  if (error instanceof UsageError) return error;
+  throw error;
 }
 
 function print(file: string, rules: LoadedRules): void {

@@ -48,6 +48,7 @@ export class Gate {
   readonly #holder: string;
   readonly #owners: Owners;
   readonly #local: LocalRules;
+  readonly #table: BucketTable;
   readonly #settlement: Settlement;
   readonly #reports: Reports;
   readonly #house: House;
@@ -63,6 +64,7 @@ export class Gate {
     this.#clock = startClock(ports.nowMs());
     const nowMs = () => this.#nowMs();
     const table = new BucketTable({ slots: bucketSlots, seed: Math.floor(ports.random() * 2 ** 32) });
+    this.#table = table;
     this.#owners = new Owners(ports, holder, nowMs);
     this.#local = new LocalRules(table);
     this.#reports = new Reports(this.#owners.known, nowMs);
@@ -87,6 +89,11 @@ export class Gate {
   /** Owners that are not asked at present, since they did not answer. */
   get silentOwners(): number {
     return this.#owners.silent;
+  }
+
+  /** How many of the isolate's own buckets have had to give way before they were full. */
+  get displacedBuckets(): number {
+    return this.#table.displaced;
   }
 
   /** These counters are not what they were: what is remembered of them is void. */

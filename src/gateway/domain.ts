@@ -30,6 +30,7 @@ export class Domain {
   readonly #newLimiter: () => Limiter;
   #limiter: Limiter | undefined;
   #isCutOff = false;
+  #displaced = 0;
 
   constructor({ owners, bundled, metrics, recorder, isOwn, ...sources }: DomainOptions) {
     const { domain } = bundled.ruleset;
@@ -61,6 +62,13 @@ export class Domain {
   get limiter(): Limiter {
     this.#limiter ??= this.#newLimiter();
     return this.#limiter;
+  }
+
+  /** How many buckets have had to give way since this was last asked. */
+  takeDisplaced(): number {
+    const before = this.#displaced;
+    this.#displaced = this.#limiter?.displacedBuckets ?? 0;
+    return this.#displaced - before;
   }
 
   /** Whether no owner at all can be reached. */

@@ -262,9 +262,11 @@ export class Isolate implements LimiterServices {
 
   #gauges(): void {
     const domains = [this.own, ...this.#others.values()];
-    for (const { source } of domains) {
-      const { ruleset, version, activatedAtMs } = source.snapshot;
+    for (const domain of domains) {
+      const { ruleset, version, activatedAtMs } = domain.source.snapshot;
       const labels = { domain: ruleset.domain };
+      const displaced = domain.takeDisplaced();
+      if (displaced > 0) this.metrics.count('buckets_displaced_total', labels, displaced);
       this.metrics.gauge('activation', labels, version.activation);
       this.metrics.gauge('activated_at_ms', labels, activatedAtMs);
     }

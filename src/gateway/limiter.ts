@@ -84,6 +84,10 @@ export class Limiter {
     return this.#gate.silentOwners;
   }
 
+  get displacedBuckets(): number {
+    return this.#gate.displacedBuckets;
+  }
+
   /** These counters were set back: what is remembered of them is void. */
   forget(counterIds: readonly string[]): void {
     this.#gate.forget(counterIds);

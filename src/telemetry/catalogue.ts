@@ -55,6 +55,10 @@ export const REPORTED = {
   corrections_total: counter(['region'], 'Corrections of a cost that was only estimated.'),
   corrections_lost_total: counter(['region'], 'Corrections of a cost that never reached the owner.'),
   slot_releases_lost_total: counter(['region'], 'Releases of slots that never reached the owner.'),
+  buckets_displaced_total: counter(
+    ['domain', 'region'],
+    'Buckets of local rules and of outages that gave way to others before they were full.',
+  ),
   rules_rejected_total: counter(['domain', 'reason', 'region'], 'Published rules that were not taken over.'),
   rules_fetch_failures_total: counter(['domain', 'region'], 'Attempts to fetch rules that failed.'),
   key_lookups_total: counter(['result', 'region'], 'Look-ups of API keys.'),

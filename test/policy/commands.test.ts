@@ -60,6 +60,22 @@ describe('limiter validate', () => {
     for (const line of lines)
       expect(line).toMatch(/^test\/policy\/fixtures\/several-mistakes\.yaml:\d+:\d+ \S+: \S/);
   });
+
+  test('a file that cannot be read ends with 2, and the others are judged all the same', async () => {
+    const { code, stdout, stderr } = await limiter(
+      'validate',
+      'no/such.yaml',
+      DEFAULT,
+      BROKEN,
+      'nor/that.yaml',
+    );
+    expect(code).toBe(2);
+    expect(stdout).toContain(`${DEFAULT}: valid`);
+    const lines = stderr.trimEnd().split('\n');
+    expect(lines).toHaveLength(8 + 2);
+    expect(lines.at(-2)).toMatch(/^cannot read no\/such\.yaml: /);
+    expect(lines.at(-1)).toMatch(/^cannot read nor\/that\.yaml: /);
+  });
 });
 
 test.each([

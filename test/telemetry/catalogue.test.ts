@@ -32,6 +32,7 @@ test('what isolates report', () => {
       "counter corrections_total{region}",
       "counter corrections_lost_total{region}",
       "counter slot_releases_lost_total{region}",
+      "counter buckets_displaced_total{domain,region}",
       "counter rules_rejected_total{domain,reason,region}",
       "counter rules_fetch_failures_total{domain,region}",
       "counter key_lookups_total{result,region}",

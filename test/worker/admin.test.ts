@@ -782,3 +782,22 @@ it('a canary key and the token are nowhere: in no log, metric, error, storage or
   expect(everything).not.toContain(CANARY);
   expect(everything).not.toContain(TOKEN);
 });
+
+it('buckets that had to give way, since an isolate has more callers than it has room for, are counted', async () => {
+  const world = new AdminWorld({
+    domain: 'test',
+    descriptors: [{ key: 'user', rate_limit: { unit: 'day', requests_per_unit: 10, scope: 'local' } }],
+  });
+  const { limiter, snapshot } = world.isolate;
+  const callers = 300_000;
+  for (let user = 0; user < callers; user += 1)
+    await limiter.decide({ attributes: { user: `u${user}` }, method: 'GET' }, snapshot, {}, () => {});
+  await world.isolate.flush();
+  const { text } = await world.say('/metrics');
+  const displaced = Number(
+    /^edge_limiter_buckets_displaced_total\{domain="test".*\} (\d+)$/m.exec(text)?.[1],
+  );
+  // Each caller has a bucket or has displaced another, and there are 262,144 of them.
+  expect(displaced).toBeGreaterThanOrEqual(callers - 262_144);
+  expect(displaced).toBeLessThan(callers);
+});
