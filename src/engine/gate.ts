@@ -96,6 +96,11 @@ export class Gate {
     return this.#table.displaced;
   }
 
+  /** Who is denied has been decided anew. */
+  forgetDenied(): void {
+    this.#owners.denyMemory.forgetAll();
+  }
+
   /** These counters are not what they were: what is remembered of them is void. */
   forget(counterIds: readonly string[]): void {
     for (const counterId of counterIds) this.#owners.denyMemory.forget(counterId);

@@ -41,6 +41,7 @@ export class Domain {
       onRefused: (reason) => {
         if (reason !== 'unreachable') metrics.count('rules_rejected_total', { domain, reason });
       },
+      onClampsChanged: () => this.#limiter?.forgetDenied(),
       onChanged: (event) => logEvent({ ...event }),
     });
     const bucketSlots = isOwn ? {} : { bucketSlots: OTHER_BUCKET_SLOTS };

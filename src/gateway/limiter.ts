@@ -88,6 +88,11 @@ export class Limiter {
     return this.#gate.displacedBuckets;
   }
 
+  /** Whatever was denied may be allowed now. */
+  forgetDenied(): void {
+    this.#gate.forgetDenied();
+  }
+
   /** These counters were set back: what is remembered of them is void. */
   forget(counterIds: readonly string[]): void {
     this.#gate.forget(counterIds);

@@ -36,6 +36,8 @@ export interface RulesPorts {
   readonly onStoreFailed: () => void;
   /** What was offered was refused, or nothing could be fetched. */
   readonly onRefused: (reason: Refusal | 'unreachable') => void;
+  /** What was denied before may be allowed now. */
+  readonly onClampsChanged: () => void;
   /** Something changed that is worth a line. */
   readonly onChanged: (event: RulesEvent) => void;
 }
@@ -86,7 +88,9 @@ export class RulesSource {
       this.#named = activation;
       this.#isNews = true;
     }
-    for (const clamp of clamps) if (clamp.domain === this.#held.domain) this.#snapshot.clamps.learn(clamp);
+    const own = clamps.filter(({ domain }) => domain === this.#held.domain);
+    const isNews = own.map((clamp) => this.#snapshot.clamps.learn(clamp)).includes(true);
+    if (isNews) this.#ports.onClampsChanged();
   }
 
   /** Never rejects. One at a time: whoever comes while another is under way has it done again afterwards. `nowMs` is time that passes. */
@@ -125,7 +129,7 @@ export class RulesSource {
     if ('refused' in read) return read.refused;
     const head = read.value;
     this.#hasKeys = head.hasKeys;
-    this.#snapshot.clamps.adopt(head.clamps, head.revision);
+    if (this.#snapshot.clamps.adopt(head.clamps, head.revision)) this.#ports.onClampsChanged();
     const newest = Math.max(head.activation, named);
     if (newest <= held.version.activation) return undefined;
     const document = await this.#first(

@@ -101,13 +101,15 @@ export class ClampTable {
     return this.#revision;
   }
 
-  /** A list of all that were in force at `revision`; what is known of later changes stays. */
-  adopt(published: readonly Clamp[], revision: number): void {
-    if (revision < this.#revision) return;
+  /** A list of all that were in force at `revision`; what is known of later changes stays. False when it is not newer than the last. */
+  adopt(published: readonly Clamp[], revision: number): boolean {
+    if (revision < this.#revision) return false;
+    const isNews = revision > this.#revision;
     this.#revision = revision;
     const later = [...this.#all()].filter((clamp) => clamp.revision > revision);
     this.#byAttributes = new Map();
     for (const clamp of [...published, ...later]) this.#put(clamp);
+    return isNews;
   }
 
   /** An owner's word about one caller. False when nothing is new in it. */

@@ -58,6 +58,7 @@ class Store implements RulesStore {
 function world(...stores: RulesStore[]) {
   const refused: string[] = [];
   const failed: string[] = [];
+  const clamped: string[] = [];
   const events: RulesEvent[] = [];
   const source = new RulesSource(bundledSnapshot(rules(1)), {
     stores,
@@ -71,6 +72,7 @@ function world(...stores: RulesStore[]) {
       ]),
     onStoreFailed: () => failed.push('store'),
     onRefused: (reason) => refused.push(reason),
+    onClampsChanged: () => clamped.push('clamps'),
     onChanged: (event) => events.push(event),
   });
   let nowMs = 0;
@@ -79,7 +81,7 @@ function world(...stores: RulesStore[]) {
     nowMs += 1_000;
     return source.refresh({ nowMs, wallMs: nowMs });
   };
-  return { source, refused, failed, events, quota, refresh };
+  return { source, refused, failed, clamped, events, quota, refresh };
 }
 
 describe('a healthy source', () => {
@@ -206,7 +208,7 @@ describe('of two sources', () => {
 
 test('an owner’s word of a clamp counts at once, and a published list takes its place', async () => {
   const store = new Store();
-  const { source, refresh } = world(store);
+  const { source, refresh, clamped } = world(store);
   const clamp: Clamp = {
     domain: 'test',
     pairs: [['user', 'anne']],
@@ -214,15 +216,15 @@ test('an owner’s word of a clamp counts at once, and a published list takes it
     untilMs: 1e15,
     revision: 4,
   };
-  source.heard({ activation: 0, builtAtMs: 0 }, [
-    clamp,
-    { ...clamp, domain: 'other', pairs: [['user', 'bert']] },
-  ]);
+  const word = [clamp, { ...clamp, domain: 'other', pairs: [['user', 'bert']] as const }];
+  source.heard({ activation: 0, builtAtMs: 0 }, word);
+  source.heard({ activation: 0, builtAtMs: 0 }, word);
   const denied = (user: string) => {
     const { matcher, clamps } = source.snapshot;
     return matcher.match({ attributes: { user } }, { table: clamps, nowMs: 1 }).clamped !== undefined;
   };
   expect([denied('anne'), denied('bert')]).toEqual([true, false]);
+  expect(clamped).toHaveLength(1);
   store.revision = 3;
   await refresh();
   expect(denied('anne')).toBe(true);
@@ -230,6 +232,9 @@ test('an owner’s word of a clamp counts at once, and a published list takes it
   store.put(3);
   await refresh();
   expect(denied('anne')).toBe(false);
+  await refresh();
+  // Once by the owner's word, once by each list that is newer than the last.
+  expect(clamped).toHaveLength(3);
 });
 
 function SPOIL_DOWN(): Promise<never> {

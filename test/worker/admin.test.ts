@@ -221,6 +221,16 @@ describe('clamps', () => {
     expect((await clamp(world, {}, 'DELETE')).status).toBe(404);
   });
 
+  it('that are raised count with the next refresh, whatever was denied a moment ago', async () => {
+    const world = new AdminWorld(perDay(100));
+    await clamp(world, { action: 'limit', rpm: 2, forSeconds: 60 });
+    await world.refresh();
+    expect(await statusesOf(world, 3)).toEqual([200, 200, 429]);
+    await clamp(world, { action: 'limit', rpm: 50, forSeconds: 60 });
+    await world.refresh();
+    expect(await statusesOf(world, 1)).toEqual([200]);
+  });
+
   it('S07 deny from the first request on, and a peek says so before it and after', async () => {
     const world = new AdminWorld(perDay(3));
     const attributes = { remote_address: '192.0.2.1' };
