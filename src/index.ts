@@ -12,7 +12,7 @@ import { type AdminBindings, adminPorts } from './admin-ports.ts';
 import { createGateway, type GatewayBindings } from './gateway/app.ts';
 import { Isolate } from './gateway/isolate.ts';
 import bundledRuleset from './generated/ruleset.json';
-import { REGION_UNKNOWN, type Region, regionOf } from './policy/region.ts';
+import { cfOf, REGION_UNKNOWN, type Region, regionOf } from './policy/region.ts';
 import type { Ruleset } from './policy/ruleset.ts';
 
 export { ControlPlane } from './objects/control-plane.ts';
@@ -44,7 +44,7 @@ const gateway = createGateway({
 
 export default {
   fetch(request, bindings, context) {
-    region ??= regionOf(request.cf);
+    region ??= regionOf(cfOf(request));
     return gateway.fetch(request, bindings, context);
   },
 } satisfies ExportedHandler<WorkerBindings>;

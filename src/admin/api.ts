@@ -6,7 +6,7 @@
  */
 import type { Context } from 'hono';
 import { Hono } from 'hono/tiny';
-import { regionOf } from '../policy/region.ts';
+import { cfOf, regionOf } from '../policy/region.ts';
 import { logEvent } from '../telemetry/log.ts';
 import type { Endpoint } from './call.ts';
 import { ENDPOINTS } from './endpoints.ts';
@@ -66,7 +66,7 @@ async function answer<Bindings extends object>(
       background: (work) => context.executionCtx.waitUntil(work),
       body: schema && parse(schema, input, 'body'),
       query: query && parse(query, queryOf(request), 'query'),
-      region: regionOf(request.cf),
+      region: regionOf(cfOf(request)),
       parameters: context.req.param() as Record<string, string>,
       author: parse(
         authorSchema,

@@ -3,7 +3,7 @@
  */
 import { Hono } from 'hono/tiny';
 import { servedRegion } from '../policy/place.ts';
-import { regionOf } from '../policy/region.ts';
+import { cfOf, regionOf } from '../policy/region.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { forward, type OriginBindings } from './forward.ts';
 import {
@@ -16,6 +16,7 @@ import {
 import { isReserved } from './reserved.ts';
 import { notFound, unavailable } from './respond.ts';
 import type { Snapshot } from './snapshot.ts';
+import { pathOf } from './target.ts';
 
 export type GatewayBindings = LimiterBindings & OriginBindings;
 
@@ -100,8 +101,8 @@ function limitedPaths({ services, rules, ...options }: GatewayOptions): Hono<Gat
  * Answered here whatever is broken: a health check that the origin answers would say nothing about the limiter. `region` is the one that
  * whoever asks is counted in.
  */
-function health({ cf }: Request, rules: () => Snapshot): Response {
-  const from = regionOf(cf);
+function health(request: Request, rules: () => Snapshot): Response {
+  const from = regionOf(cfOf(request));
   try {
     const { version, source, ruleset } = rules();
     const region = servedRegion(ruleset, from);
@@ -118,7 +119,7 @@ function health({ cf }: Request, rules: () => Snapshot): Response {
 
 function isOpen(request: Request, bindings: GatewayBindings, options: GatewayOptions): boolean {
   try {
-    return options.rules(bindings).isOpen(new URL(request.url).pathname);
+    return options.rules(bindings).isOpen(pathOf(request.url));
   } catch {
     // Without rules nothing says closed.
     return true;

@@ -8,10 +8,12 @@ import { BoundedMap } from '../engine/bounded-map.ts';
 import { countedBy, UNKNOWN_ADDRESS } from '../policy/address.ts';
 import { type Caller, callerAttributes, isListed } from '../policy/caller.ts';
 import type { Facts } from '../policy/match.ts';
+import { cfOf } from '../policy/region.ts';
 import { normalisePath } from '../policy/route-pattern.ts';
 import type { KeyLocation } from '../policy/ruleset.ts';
 import { hexOf } from '../policy/sha256.ts';
 import type { Snapshot } from './snapshot.ts';
+import { hostOf, pathOf } from './target.ts';
 
 /** Longer than any key in use; what is longer is not hashed but dropped. */
 const KEY_LENGTH_MAX = 512;
@@ -73,8 +75,8 @@ function factsOf(
   const attributes: Record<string, string> = { ...caller };
   // Each costs a trip out of the script, so only what a rule asks about is looked up.
   if (isAsked(snapshot, 'host')) set(attributes, 'host', hostOf(request.url));
-  if (isAsked(snapshot, 'country')) set(attributes, 'country', textOf(request.cf?.country));
-  if (isAsked(snapshot, 'asn')) set(attributes, 'asn', textOf(request.cf?.asn));
+  if (isAsked(snapshot, 'country')) set(attributes, 'country', textOf(cfOf(request)?.country));
+  if (isAsked(snapshot, 'asn')) set(attributes, 'asn', textOf(cfOf(request)?.asn));
   for (const name in ruleset.attributes) {
     const source = ruleset.attributes[name];
     if (source !== undefined) set(attributes, name, headerValue(request, source.header));
@@ -140,25 +142,18 @@ function addressOf(request: Request, trustedHops: number): string | undefined {
   const platform = request.headers.get('cf-connecting-ip') || undefined;
   if (trustedHops === 0) return platform;
   const forwarded = (request.headers.get('x-forwarded-for') ?? '').split(',');
-  return forwarded.at(-trustedHops)?.trim() || platform;
+  return bareAddress(forwarded.at(-trustedHops)?.trim() ?? '') || platform;
+}
+
+/** Some proxies write ports, brackets or quotes about it. */
+function bareAddress(written: string): string {
+  const [, six, four] = /^"?(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?"?$/.exec(written) ?? [];
+  return six ?? four ?? written;
 }
 
 /** Trimmed and in one normal form, so that a value has one spelling. */
 function headerValue(request: Request, header: string): string | undefined {
   return request.headers.get(header)?.trim().normalize('NFC') || undefined;
-}
-
-/** The path of an absolute URL, as it is spelled there; taken by hand, since parsing the URL costs more than matching the rules. */
-function pathOf(url: string): string {
-  const start = url.indexOf('/', url.indexOf('://') + 3);
-  if (start < 0) return '/';
-  const query = url.indexOf('?', start);
-  const end = query < 0 ? url.indexOf('#', start) : query;
-  return end < 0 ? url.slice(start) : url.slice(start, end);
-}
-
-function hostOf(url: string): string | undefined {
-  return /^[a-z]+:\/\/(?:[^/?#@]*@)?([^/?#]+)/i.exec(url)?.[1];
 }
 
 function textOf(value: unknown): string | undefined {

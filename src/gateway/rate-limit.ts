@@ -8,7 +8,7 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Background } from '../engine/ports.ts';
 import type { Facts } from '../policy/match.ts';
-import { regionOf } from '../policy/region.ts';
+import { cfOf, regionOf } from '../policy/region.ts';
 import type { Ruleset } from '../policy/ruleset.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { attend } from './attend.ts';
@@ -108,7 +108,7 @@ function decide<E extends LimiterEnv>(
   const limiter = services?.limiter ?? limiterOf(context.env.OWNER, snapshot.ruleset.domain);
   // Each reading of it is a trip out of the script.
   const { method } = request;
-  const region = snapshot.isRegional ? () => regionOf(request.cf) : undefined;
+  const region = snapshot.isRegional ? () => regionOf(cfOf(request)) : undefined;
   const decideOn = (facts: Facts) =>
     limiter.decide(facts, snapshot, { cost, isPreflight: isPreflight(request, method), region }, background);
   const facts =

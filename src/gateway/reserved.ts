@@ -3,6 +3,8 @@
  * origin that folds `//_limiter` or `/%5Flimiter%2Fkeys` would be shown it.
  */
 
+import { pathOf } from './target.ts';
+
 /** What a spelling of a reserved path has to hold; nearly no other path does, so nearly none is looked at closely. */
 const SUSPICIOUS = /limiter|[%;\\]|\/\/|\/\.|[^\x21-\x7e]/i;
 
@@ -10,11 +12,8 @@ const SUSPICIOUS = /limiter|[%;\\]|\/\/|\/\.|[^\x21-\x7e]/i;
 const DECODINGS_MAX = 5;
 
 export function isReserved(url: string): boolean {
-  const start = url.indexOf('/', url.indexOf('://') + 3);
-  if (start < 0) return false;
-  const end = url.slice(start).search(/[?#]/);
-  const path = end < 0 ? url.slice(start) : url.slice(start, start + end);
-  return SUSPICIOUS.test(path) && firstSegment(decoded(path)).startsWith('_limiter');
+  const path = pathOf(url);
+  return SUSPICIOUS.test(path) && firstSegments(decoded(path)).includes('_limiter');
 }
 
 function decoded(path: string): string {
@@ -29,13 +28,19 @@ function decoded(path: string): string {
   return text.replaceAll('\\', '/').toLowerCase();
 }
 
-/** Dot segments folded, empty ones left out, parameters and what nobody sees cut off. */
-function firstSegment(path: string): string {
-  const segments: string[] = [];
-  for (const written of path.split('/')) {
-    const segment = written.replace(/;.*$/s, '').replace(/[^\x21-\x7e]/g, '');
-    if (segment === '..') segments.pop();
-    else if (segment !== '' && segment !== '.') segments.push(segment);
+/** The first segment as readers of paths find it: some count empty segments when they fold dots, others leave them out before. */
+function firstSegments(path: string): readonly (string | undefined)[] {
+  const bare = path
+    .split('/')
+    .map((segment) => segment.replace(/[;?#].*$/s, '').replace(/[^\x21-\x7e]/g, ''));
+  return [foldedFirst(bare.slice(1)), foldedFirst(bare.filter((segment) => segment !== ''))];
+}
+
+function foldedFirst(segments: readonly string[]): string | undefined {
+  const folded: string[] = [];
+  for (const segment of segments) {
+    if (segment === '..') folded.pop();
+    else if (segment !== '.') folded.push(segment);
   }
-  return segments[0] ?? '';
+  return folded.find((segment) => segment !== '');
 }

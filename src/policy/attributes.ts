@@ -59,7 +59,7 @@ export function canonicalValue(
     case 'method':
       return canonicalMethod(value);
     case 'host':
-      return value.toLowerCase().replace(/\.$/, '');
+      return value.toLowerCase().replace(/:\d*$/, '').replace(/\.+$/, '');
     case 'country':
       return value.toUpperCase();
     default:

@@ -137,6 +137,15 @@ export function regionOf(from: object | null | undefined): Region {
   return CONTINENT_DEFAULTS.get(continent as string) ?? bands[0]![1];
 }
 
+/** What the platform says about a request; nothing where that cannot be read, as under `serve` what a client has written itself. */
+export function cfOf<Cf>(request: { readonly cf?: Cf }): Cf | undefined {
+  try {
+    return request.cf;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The one of those served that is nearest; the region itself where it is one of them, or where none is served. */
 export function nearestOf(region: Region, served: readonly Region[]): Region {
   if (served.includes(region)) return region;

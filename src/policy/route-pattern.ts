@@ -26,19 +26,22 @@ const ESCAPE_OR_FOREIGN = /%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/gu;
 const UNRESERVED = /[A-Za-z0-9\-._~]/;
 
 /**
- * One spelling of a path: escapes of unreserved characters decoded, one slash for several, none at the end, dot segments
- * folded. A query is dropped. A percent sign that starts no escape becomes `%25`, so that the result is stable and nothing
+ * One spelling of a path: escapes of unreserved characters decoded, `\\` a slash, dot segments folded as a URL's are, then one slash for
+ * several and none at the end. A query is dropped. A percent sign that starts no escape becomes `%25`, so that the result is stable and nothing
  * throws.
  */
 export function normalisePath(path: string): string {
   if (!NEEDS_WORK.test(path)) return path;
-  const withoutQuery = path.replace(/[?#].*$/s, '').toWellFormed();
+  const withoutQuery = path
+    .replace(/[?#].*$/s, '')
+    .replaceAll('\\', '/')
+    .toWellFormed();
   const folded: string[] = [];
-  for (const segment of withoutQuery.replace(ESCAPE_OR_FOREIGN, respell).split('/')) {
+  for (const segment of withoutQuery.replace(ESCAPE_OR_FOREIGN, respell).replace(/^\//, '').split('/')) {
     if (segment === '..') folded.pop();
-    else if (segment !== '' && segment !== '.') folded.push(segment);
+    else if (segment !== '.') folded.push(segment);
   }
-  return `/${folded.join('/')}`;
+  return `/${folded.filter((segment) => segment !== '').join('/')}`;
 }
 
 function respell(found: string): string {

@@ -21,6 +21,11 @@ describe('is one of ours', () => {
     '/\\_limiter/x',
     '/_limiter?x=1',
     '/%20/_limiter/x',
+    '/_limiter//../v1/keys',
+    '/_limiter//..',
+    '/_limiter/%2f..',
+    '/x\\..\\_limiter/v1/keys',
+    '/_limiter#?/x',
   ])('%s', (path) => {
     expect(isReserved(`https://api.example.com${path}`)).toBe(true);
   });
@@ -36,6 +41,10 @@ describe('is none', () => {
     '/rate_limiter/x',
     '/x?y=/_limiter',
     '/%5flimit',
+    '/_limiterfoo',
+    '/_limiters/v1',
+    '/_limiter-stats',
+    '/_limiter/../v1',
   ])('%s', (path) => {
     expect(isReserved(`https://api.example.com${path}`)).toBe(false);
   });

@@ -9,6 +9,7 @@ const START_MS_MAX = 60_000;
 
 let served: ServeChild;
 let port: number;
+let addresses = 0;
 
 beforeAll(async () => {
   port = await freePorts(1);
@@ -71,6 +72,7 @@ const HOSTILE: Readonly<Record<string, string>> = {
   'a method that nobody knows': request('/', ['CF-Connecting-IP: 192.0.2.13'], 'PROPFIND'),
   'a Host that is none': `GET / HTTP/1.1\r\nHost: ][\r\nCF-Connecting-IP: 192.0.2.14\r\n\r\n`,
   'a CF-Blob that is an empty object': request('/', ['CF-Blob: {}', 'CF-Connecting-IP: 192.0.2.15']),
+  'a CF-Blob that is no JSON': request('/', ['CF-Blob: nonsense', 'CF-Connecting-IP: 192.0.2.17']),
   'a CF-Blob of wrong types': request('/', [
     'CF-Blob: {"country":7,"asn":{"a":1},"colo":null}',
     'CF-Connecting-IP: 192.0.2.16',
@@ -85,6 +87,28 @@ describe('a hostile request', () => {
     // What the server itself refuses never gets here; everything else is denied in the end.
     const reached = statuses.filter((status) => status === 200 || status === 429);
     if (reached.length > 0) expect(statuses.at(-1)).toBe(429);
+  });
+
+  it.each([
+    ['/%6cogin'],
+    ['//login'],
+    ['/login/'],
+    ['/./login'],
+    ['/x\\..\\login'],
+    ['/login\\'],
+    ['/\\login'],
+    ['/login//..'],
+    ['/login//%2e%2e'],
+    ['/login/x//../..'],
+    ['/login#?x'],
+    ['/y', 'x\\login#'],
+  ])('for %s, which is /login to an origin, is counted as that', async (target, host = 'api.example.com') => {
+    addresses += 1;
+    const head = [`POST ${target} HTTP/1.1`, `Host: ${host}`, `CF-Connecting-IP: 198.18.0.${addresses}`];
+    const statuses: (number | 'closed')[] = [];
+    for (let sent = 0; sent < 6; sent += 1)
+      statuses.push(await send(`${head.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`));
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
   });
 
   it('does not stop an ordinary one', async () => {

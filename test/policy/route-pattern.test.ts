@@ -39,7 +39,12 @@ describe('the one spelling of a path', () => {
     ['/\u017f', '/%C5%BF'],
     ['/\u212a', '/%E2%84%AA'],
     ['/\ud800', '/%EF%BF%BD'],
-    ['/a\\b', '/a%5Cb'],
+    ['/a\\b', '/a/b'],
+    ['/x\\..\\login', '/login'],
+    ['/login//..', '/login'],
+    ['/login//%2e%2e', '/login'],
+    ['/login/x//../..', '/login'],
+    ['//../login', '/login'],
     ['/a;v=1,2', '/a;v=1,2'],
     ['/Login', '/Login'],
   ])('%j is %j (E07 E09)', (path, expected) => {
