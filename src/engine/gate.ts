@@ -131,8 +131,11 @@ export class Gate {
     const reports = localReports.length === 0 ? owned.reports : [...localReports, ...owned.reports];
     const verdict = verdictOf(reports, owned.shadowDenied);
     if (verdict.outcome !== 'allowed') {
+      if (local.length === 0) return verdict;
       this.#local.giveBack(local, cost, this.#nowMs());
-      return verdict;
+      // What is left of them is told as it is after that.
+      const levels = this.#local.take(local, 0, this.#nowMs());
+      return verdictOf([...levels, ...owned.reports], owned.shadowDenied);
     }
     owned.stay?.addLocal(local);
     if (shadow.length === 0) return withStay(verdict, owned.stay);

@@ -30,6 +30,8 @@ export function readableBy(request: Request, options: CorsOptions): Fields {
 
 /** For an answer of the origin's: it has its own CORS headers, but does not know of the limit fields. */
 export function exposeFields(headers: Headers, request: Request, { origins, mode }: CorsOptions): void {
+  if (origins.length === 0) return;
+  headers.append('Vary', 'Origin');
   if (allowedOrigin(request, origins) === undefined) return;
   headers.append('Access-Control-Expose-Headers', fieldNames(mode).join(', '));
 }

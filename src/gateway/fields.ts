@@ -26,6 +26,11 @@ export interface FieldOptions {
   readonly nowMs: number;
 }
 
+/** Whether one of the fields is a time of day, which `limitFields` needs to know. */
+export function tellsTimeOfDay(mode: HeaderMode): boolean {
+  return mode === 'legacy' || mode === 'both';
+}
+
 /** The names that a browser's script may read. */
 export function fieldNames(mode: HeaderMode): readonly string[] {
   const names = [

@@ -2,6 +2,7 @@
  * What applies to a browser's preflight: no rule but the flood tier, or a built-in one where the file has none. Counting preflights
  * would halve a browser's quota; counting them nowhere would make two headers an unlimited pass to the origin.
  */
+import type { Winner } from '../policy/counter.ts';
 import { type Facts, type Match, Matcher } from '../policy/match.ts';
 import type { Rule, Ruleset } from '../policy/ruleset.ts';
 
@@ -36,11 +37,17 @@ export function preflightMatcher(ruleset: Ruleset): Matcher {
 export function preflightMatch(match: Match, facts: Facts, builtIn: Matcher): Match {
   const { clamped: _, ...unclamped } = match;
   const flood = match.enforced.filter(({ rule }) => rule.scope === 'local');
+  const isBounded = flood.some(isByAddress);
   return {
     ...unclamped,
     cost: 1,
     estimate: undefined,
     shadow: [],
-    enforced: flood.length > 0 ? flood : builtIn.match(facts).enforced,
+    enforced: isBounded ? flood : [...flood, ...builtIn.match(facts).enforced],
   };
+}
+
+/** Counted by what no client writes: one that invents a header each time would have a new counter each time. */
+function isByAddress({ pairs }: Winner): boolean {
+  return pairs.every(([attribute]) => attribute === 'remote_address');
 }

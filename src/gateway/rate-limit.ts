@@ -13,7 +13,7 @@ import type { Ruleset } from '../policy/ruleset.ts';
 import { logEvent } from '../telemetry/log.ts';
 import { attend } from './attend.ts';
 import { exposeFields, isPreflight, readableBy } from './cors.ts';
-import { type Fields, limitFields } from './fields.ts';
+import { type Fields, limitFields, tellsTimeOfDay } from './fields.ts';
 import { identify, type LookUp } from './identify.ts';
 import { type Decided, Limiter, platformTimer } from './limiter.ts';
 import type { LimiterEnv } from './limiter-env.ts';
@@ -64,20 +64,23 @@ export function rateLimit<E extends LimiterEnv>(options: RateLimitOptions<E>): M
       decidedInMs = performance.now() - startedMs;
     } else decided = decision;
     services?.attend(background);
+    // What is told as a time of day counts from here; the origin may take its time.
+    const nowMs = tellsTimeOfDay(snapshot.ruleset.headers) ? Date.now() : 0;
+    const description = { decided, snapshot, decidedInMs, nowMs };
     if (decided.verdict.outcome === 'allowed') {
       if (decided.verdict.delayMs > 0) await platformTimer(decided.verdict.delayMs).done;
       const { stay } = decided.verdict;
       if (stay === undefined) await next();
       else await attend(context, decided, stay, next);
       try {
-        describe(context, { decided, snapshot, decidedInMs });
+        describe(context, description);
       } catch (error) {
         // The origin has answered; a fault here must not take that answer away.
         logEvent({ event: 'limiter_fault', reason: String(error) });
       }
       return undefined;
     }
-    return refuse(context, { decided, snapshot, decidedInMs });
+    return refuse(context, description);
   };
 }
 
@@ -136,6 +139,8 @@ interface Description {
   readonly decided: Decided;
   readonly snapshot: Snapshot;
   readonly decidedInMs: number;
+  /** When it was decided; 0 where no field tells a time of day. */
+  readonly nowMs: number;
 }
 
 /** The answer to a request that does not go on; made in one go, since a flood is made of these. */
@@ -177,10 +182,10 @@ function describe<E extends LimiterEnv>(context: Context<E>, description: Descri
 }
 
 /** A preflight is nobody's request, so nobody is told what is left of its limit. */
-function fieldsOf({ decided, snapshot }: Description): Fields {
+function fieldsOf({ decided, snapshot, nowMs }: Description): Fields {
   const { headers: mode, costs } = snapshot.ruleset;
   const cost = costs.length > 0 ? decided.cost : undefined;
-  return decided.isPreflight ? {} : limitFields(decided.verdict.policies, { mode, cost, nowMs: Date.now() });
+  return decided.isPreflight ? {} : limitFields(decided.verdict.policies, { mode, cost, nowMs });
 }
 
 function timingOf<E extends LimiterEnv>(
