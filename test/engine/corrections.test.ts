@@ -52,8 +52,8 @@ describe('decided by an owner', () => {
   test('only the first word counts', async () => {
     const world = new World();
     const verdict = await estimated(world.isolate(), [rule], 10, 4);
+    verdict.stay?.settle(10);
     verdict.stay?.settle(90);
-    verdict.stay?.settle(4);
     await world.time.runOut();
     expect(world.used(rule)).toBe(4);
   });
@@ -196,9 +196,9 @@ async function leased(rule: Winner) {
 describe('spent from a lease', () => {
   const rule = winner({ quota: 600, windowMs: 10 * DAY_MS, consistency: 'leased' });
 
-  async function leftAfter(units: number): Promise<number> {
+  async function leftAfter(...words: readonly number[]): Promise<number> {
     const { world, isolate, verdict } = await leased(rule);
-    verdict.stay?.settle(units);
+    for (const units of words) verdict.stay?.settle(units);
     await world.time.advance(TOLD_MS);
     expect(world.problems).toEqual([]);
     return left(isolate, rule);
@@ -206,6 +206,13 @@ describe('spent from a lease', () => {
 
   test.each([0, 4, 40, 400])('what costs %i is charged what it costs', async (units) => {
     expect(await leftAfter(units)).toBe((await leftAfter(10)) + 10 - units);
+  });
+
+  test.each([
+    [4, 10, 90],
+    [40, 0],
+  ])('only the first word counts: %i', async (first, ...later) => {
+    expect(await leftAfter(first, ...later)).toBe(await leftAfter(first));
   });
 
   test.each([0, 400])('also when the lease has ended meanwhile (%i)', async (units) => {
