@@ -25,6 +25,7 @@ interface Step {
   readonly hold?: string;
   readonly release?: string;
   readonly left?: number;
+  readonly used?: number;
 }
 
 function run(limit: Limit, steps: readonly Step[]): void {
@@ -44,6 +45,7 @@ function run(limit: Limit, steps: readonly Step[]): void {
     if (step.hold !== undefined) state = hold(limit, state, step.hold, nowMs) as Slots | undefined;
     if (step.release !== undefined) state = release(limit, state, step.release, nowMs) as Slots | undefined;
     if (step.left !== undefined) expect(available(limit, state, nowMs), place).toBe(step.left);
+    if (step.used !== undefined) expect(used(limit, state, nowMs), place).toBe(step.used);
   }
 }
 
@@ -118,7 +120,7 @@ describe('a slot', () => {
     [
       'of one that never asked is not held without end: twice the limit is the most',
       two,
-      [{ hold: 'a' }, { hold: 'b' }, { hold: 'c' }, { hold: 'd' }, { hold: 'e', left: -2 }],
+      [{ hold: 'a' }, { hold: 'b' }, { hold: 'c' }, { hold: 'd' }, { hold: 'e', left: -2, used: 4 }],
     ],
     [
       'is never there where the limit is 0',
