@@ -305,6 +305,33 @@ describe('debts', () => {
   });
 });
 
+describe('a correction or a debt of no number of units', () => {
+  const algorithms = [
+    'token_bucket',
+    'leaky_bucket',
+    'fixed_window',
+    'sliding_window',
+    'sliding_log',
+  ] as const;
+  const absurd = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, '5', '-5', undefined, {}];
+
+  test.each(absurd)('%s changes no counter, of whatever algorithm', (said) => {
+    const desk = new Desk();
+    const units = said as number;
+    const winners = algorithms.map((algorithm) => winner({ quota: 10, algorithm, policy: algorithm }));
+    desk.ask(winners, { cost: 4 });
+    const states = () => [...desk.owner.owner.counters()].map(({ state }) => structuredClone(state));
+    const before = states();
+    for (const { counterId, rule } of winners) {
+      const counter = { id: counterId, limit: rule.limit! };
+      desk.tell({ corrections: [{ id: `correction of ${counterId}`, counters: [counter], units }] });
+      desk.tell({ debts: [{ id: `debt of ${counterId}`, counterId, limit: rule.limit!, units }] });
+    }
+    expect(states()).toEqual(before);
+    expect(winners.map((each) => desk.used(each))).toEqual([4, 4, 4, 4, 4]);
+  });
+});
+
 describe('a peek', () => {
   test('costs nothing, and draws the line where a charge does (M09)', () => {
     const desk = new Desk();
