@@ -349,6 +349,22 @@ describe('when the owner is away', () => {
     expect([world.used(rule), isolate.unfinished]).toEqual([0, 0]);
   });
 
+  test('open: a slot that stands in for a question stays when that is charged late, by an owner that has forgotten, and taken back', async () => {
+    const world = new World();
+    world.network = ({ number }) => (number === 0 ? answers({ thereMs: 3_000 }) : answers());
+    const isolate = world.isolate();
+    const rule = slots(5);
+    const substituted = await isolate.ask([rule]);
+    const answered = await isolate.ask([rule]);
+    expect([substituted.source, answered.source, world.used(rule)]).toEqual(['fallback', 'owner', 2]);
+    world.owner().restart();
+    await world.time.advance(2_100);
+    expect([world.counted('give_back'), world.used(rule)]).toEqual([1, 2]);
+    end(substituted, answered);
+    await world.time.advance(FREED_MS);
+    expect(world.used(rule)).toBe(0);
+  });
+
   test('closed: none is admitted', async () => {
     const world = new World({ network: down });
     const verdict = await world.isolate().ask([slots(4, { failureMode: 'closed' })]);
