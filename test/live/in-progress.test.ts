@@ -19,10 +19,16 @@ const START_MS_MAX = 60_000;
 /** A slot that nobody lets go is free after five seconds, so what is free sooner was let go. */
 const SOON = { timeout: 4_000, interval: 20 };
 
+/** As `in-progress.yaml` has it for one route. */
+const LONG_SLOT_MS = 1_000;
+
 let served: ServeChild;
 let port: number;
 let origin: Server;
 let addresses = 0;
+
+const PIECE = 'more ';
+const PIECE_MS = 10;
 
 /** Streams until it is stopped, breaks off, or says what it cost. */
 function answer(incoming: IncomingMessage, outgoing: ServerResponse): void {
@@ -33,7 +39,7 @@ function answer(incoming: IncomingMessage, outgoing: ServerResponse): void {
   else {
     const tokens = searchParams.get('tokens');
     outgoing.writeHead(200, tokens === null ? {} : { 'x-tokens-used': tokens });
-    const timer = setInterval(() => outgoing.write('more '), 10);
+    const timer = setInterval(() => outgoing.write(PIECE), PIECE_MS);
     outgoing.on('close', () => clearInterval(timer));
     if (pathname === '/breaks') setTimeout(() => outgoing.destroy(), 60);
   }
@@ -58,6 +64,10 @@ afterAll(async () => {
 interface Open {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
+  /** How long the body has been streaming at least, by what has come of it. */
+  streamedMs(): number;
+  /** Until more of it comes. */
+  more(): Promise<unknown>;
   /** Drops the connection, as a client does that has gone. */
   drop(): void;
   ended(): Promise<void>;
@@ -72,11 +82,16 @@ function open(
   const options = { host: '127.0.0.1', port: port + gateway, path, headers, agent: agent ?? false };
   const sent = request(options, (response) => {
     const closed = new Promise<void>((close) => response.on('close', close));
+    let bytes = 0;
     response.on('error', () => {});
-    response.resume();
+    response.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+    });
     resolve({
       status: response.statusCode ?? 0,
       headers: response.headers,
+      streamedMs: () => (bytes / PIECE.length) * PIECE_MS,
+      more: () => once(response, 'data'),
       drop: () => sent.destroy(),
       ended: () => closed,
     });
@@ -148,6 +163,27 @@ describe('requests in progress', () => {
     }
     await vi.waitFor(() => takesAll(address), SOON);
   }, 30_000);
+
+  it('keep their slots for several times the life of one', async () => {
+    const address = newAddress();
+    const ask = (gateway: number) => open('/long', { address, gateway }).answered;
+    const stream = await ask(0);
+    const statuses = new Set<number>();
+    // The other gateway's requests take no word of this one's slot along.
+    while (stream.streamedMs() < 4 * LONG_SLOT_MS) {
+      await stream.more();
+      const other = await ask(1);
+      other.drop();
+      statuses.add(other.status);
+    }
+    expect([stream.status, [...statuses]]).toEqual([200, [429]]);
+    stream.drop();
+    await vi.waitFor(async () => {
+      const next = await ask(1);
+      next.drop();
+      expect(next.status).toBe(200);
+    }, SOON);
+  });
 
   it('of everybody together are a 503 when they are too many', async () => {
     const others = [newAddress(), newAddress()];
