@@ -12,7 +12,7 @@ import {
   healthy,
   questionLost,
 } from './network.ts';
-import { DAY_MS, MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
 import { type Isolate, World } from './world.ts';
 
 /** As long as a word waits for others, and its way. */
@@ -271,6 +271,47 @@ describe('decided without the owner', () => {
     await estimated(isolate, [crossing], 1, 40);
     expect((await isolate.ask([crossing])).retryAfterMs).toBeCloseTo(11 * SECOND_MS, 0);
   });
+});
+
+describe.each([
+  ['the isolate', (world: World, ms: number) => world.stepIsolateClock(ms)],
+  ['the owner', (world: World, ms: number) => world.stepOwnerClock(ms)],
+])('when the clock of %s jumps an hour', (_, step) => {
+  const ways = [
+    ['forth', [HOUR_MS]],
+    ['back', [-HOUR_MS]],
+    ['forth and back', [HOUR_MS, -HOUR_MS]],
+    ['back and forth', [-HOUR_MS, HOUR_MS]],
+  ] as const;
+  const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_log'] as const;
+  const cases = ways.flatMap(([way, jumps]) => algorithms.map((algorithm) => ({ way, jumps, algorithm })));
+
+  test.each(cases)(
+    '$way: a $algorithm is charged what it cost, and told once',
+    async ({ jumps, algorithm }) => {
+      // A month: an hour of it gives back less than a unit.
+      const rule = counter({ algorithm, windowMs: 30 * DAY_MS });
+      const world = new World();
+      const isolate = world.isolate();
+      await world.time.advance(2 * HOUR_MS);
+      for (const units of [4, 40]) {
+        const verdict = await isolate.ask([rule], { cost: 10, isEstimate: true });
+        for (const ms of jumps) {
+          step(world, ms);
+          await world.time.advance(SECOND_MS);
+        }
+        verdict.stay?.settle(units);
+        await world.time.advance(TOLD_MS);
+      }
+      expect(world.used(rule)).toBeCloseTo(44, 0);
+      await world.time.runOut();
+      expect([
+        world.counted('correction_made'),
+        world.counted('correction_lost'),
+        isolate.unfinished,
+      ]).toEqual([2, 0, 0]);
+    },
+  );
 });
 
 const delayMs = fc.oneof(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 100, max: 2_500 }));

@@ -12,7 +12,7 @@ import {
   healthy,
   questionLost,
 } from './network.ts';
-import { DAY_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
 import { type Isolate, type TimedVerdict, World } from './world.ts';
 
 const LIFE_MS = 30 * SECOND_MS;
@@ -377,6 +377,57 @@ describe('when the owner is away', () => {
     const rate = winner({ quota: 100, policy: 'rate', blindShare: 0.02 });
     expect(await all(world, isolate, [rate, slots(100)], 9)).toHaveLength(2);
     expect(await all(world, isolate, [slots(100)], 9)).toHaveLength(3);
+  });
+});
+
+describe.each([
+  ['the isolate', (world: World, ms: number) => world.stepIsolateClock(ms)],
+  ['the owner', (world: World, ms: number) => world.stepOwnerClock(ms)],
+])('when the clock of %s jumps an hour', (_, step) => {
+  const rule = slots(5);
+  const ways = [
+    ['forth', [HOUR_MS]],
+    ['back', [-HOUR_MS]],
+    ['forth and back', [HOUR_MS, -HOUR_MS]],
+    ['back and forth', [-HOUR_MS, HOUR_MS]],
+  ] as const;
+
+  test.each(ways)(
+    '%s: requests in progress have their slots from the next renewal on, and let them go',
+    async (_, jumps) => {
+      const world = new World();
+      const isolate = world.isolate();
+      const verdicts = await all(world, isolate, [rule], 5);
+      for (const ms of jumps) {
+        step(world, ms);
+        // A step back is no time at all; what a step forth has ended is taken again.
+        if (ms < 0) expect(world.used(rule)).toBe(5);
+        for (let third = 0; third < 7; third += 1) {
+          await world.time.advance(LIFE_MS / 3 + FREED_MS);
+          expect(world.used(rule)).toBe(5);
+        }
+      }
+      expect(await all(world, world.isolate(), [rule], 1)).toEqual([]);
+      end(...verdicts);
+      await world.time.advance(FREED_MS);
+      expect(world.used(rule)).toBe(0);
+      expect(await all(world, isolate, [rule], 6)).toHaveLength(5);
+    },
+  );
+
+  test.each(ways)('%s: what nobody renews or lets go is free at the end of its life', async (_, jumps) => {
+    const world = new World();
+    const died = await all(world, world.isolate(), [rule], 3);
+    world.network = ({ call }) => (call.holder === 'isolate-1' ? questionLost() : answers());
+    end(died[0]!);
+    const other = world.isolate();
+    for (const ms of jumps) {
+      step(world, ms);
+      // A life is as long as the owner sees its clock go on, so somebody asks.
+      await other.ask([rule], { cost: 0 });
+    }
+    await world.time.advance(LIFE_MS);
+    expect(await all(world, other, [rule], 6)).toHaveLength(5);
   });
 });
 
