@@ -322,7 +322,7 @@ describe.each(NAMES)('%s', (algorithm) => {
     );
   });
 
-  test('at rest: from that instant the state says nothing, and not a millisecond before', () => {
+  test('G05 at rest: from that instant the state says nothing, and not a millisecond before', () => {
     check([scene], ({ limit, state, nowMs }) => {
       const restMs = Math.max(nowMs, atRestAtMs(limit, state));
       expect(used(limit, state, restMs)).toBe(0);

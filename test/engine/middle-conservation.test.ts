@@ -159,7 +159,7 @@ describe('property: regions that share a limit', () => {
     );
   }, 60_000);
 
-  test('count nothing twice while all messages come', () => {
+  test('R03 count nothing twice while all messages come', () => {
     fc.assert(
       fc.property(slowRuns(healthyMail), (given) => {
         const { used, admittedUnits } = settled(given);

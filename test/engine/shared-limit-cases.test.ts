@@ -8,7 +8,7 @@ import { World } from './world.ts';
 /** So slow that nothing of it comes back while a test runs. */
 const slow = (quota: number) => regionalRule({ quota, windowMs: 1_000 * DAY_MS });
 
-test('syncing counts nothing twice: of 10 requests in a region, half a second apart, the root has 10', () => {
+test('R03 syncing counts nothing twice: of 10 requests in a region, half a second apart, the root has 10', () => {
   const realm = new Realm(slow(100));
   for (let request = 0; request < 10; request += 1) {
     expect(realm.ask('weur').outcome).toBe('allowed');
@@ -19,7 +19,7 @@ test('syncing counts nothing twice: of 10 requests in a region, half a second ap
   expect(realm.rootLevel()).toBeCloseTo(90, 3);
 });
 
-test('a report of past use is no request: of 5 used where 3 are left the root owes 2, and refuses until they have come back', () => {
+test('R05 a report of past use is no request: of 5 used where 3 are left the root owes 2, and refuses until they have come back', () => {
   const realm = new Realm(slow(100));
   expect(realm.admitted('weur', 5)).toBe(5);
   expect(realm.askOwner(ROOT, realm.rule.counterId, { cost: 97 }).outcome).toBe('allowed');
@@ -28,7 +28,7 @@ test('a report of past use is no request: of 5 used where 3 are left the root ow
   expect(realm.askOwner(ROOT, realm.rule.counterId, {}).outcome).toBe('denied');
 });
 
-test('no use is too small to be told: five regions with a fifth less a unit each use up the whole, and no more than it and their credits', () => {
+test('R07 no use is too small to be told: five regions with a fifth less a unit each use up the whole, and no more than it and their credits', () => {
   const realm = new Realm(slow(100));
   const five: readonly Region[] = REGIONS.slice(0, 5);
   let units = 0;
@@ -43,7 +43,7 @@ test('no use is too small to be told: five regions with a fifth less a unit each
   expect(units).toBeLessThanOrEqual(5 * 25);
 });
 
-test('the boundary is the same on every way: of a limit of 10 the tenth is the last, from the owner, a lease or memory', async () => {
+test('R09 the boundary is the same on every way: of a limit of 10 the tenth is the last, from the owner, a lease or memory', async () => {
   for (const consistency of ['strict', 'leased', 'auto'] as const) {
     const rule = winner({ quota: 10, windowMs: 1_000 * DAY_MS, consistency });
     const world = new World();
@@ -59,7 +59,7 @@ test('the boundary is the same on every way: of a limit of 10 the tenth is the l
   }
 });
 
-test('a holder that dies takes its lease along and no more: what it says after that is believed of nobody', async () => {
+test('R11 a holder that dies takes its lease along and no more: what it says after that is believed of nobody', async () => {
   const rule = winner({ quota: 100, windowMs: 1_000 * DAY_MS, consistency: 'leased' });
   const world = new World();
   const dying = world.isolate();

@@ -478,7 +478,7 @@ describe('the check API', () => {
     });
   });
 
-  it('M09 peeks by the same comparison, and charges nothing', async () => {
+  it('A11 M09 peeks by the same comparison, and charges nothing', async () => {
     const world = new AdminWorld(RULES);
     const peek = async (cost: number) =>
       (await world.say('/v1/check', { body: { attributes, cost, peek: true } })).body;

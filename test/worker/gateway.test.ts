@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 
 describe('an allowed request', () => {
-  it('reaches the origin and comes back with the limit fields', async () => {
+  it('A11 reaches the origin and comes back with the limit fields', async () => {
     const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
     const response = await world.send('/a');
     expect(response.status).toBe(200);
@@ -87,7 +87,7 @@ describe('an allowed request', () => {
 });
 
 describe('a denied request', () => {
-  it('is a 429 that never reaches the origin and says when to come back', async () => {
+  it('A11 is a 429 that never reaches the origin and says when to come back', async () => {
     const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
     await world.send('/a');
     await world.send('/a');
@@ -179,7 +179,7 @@ describe('header modes', () => {
   const limits = (headers: string) =>
     byAddress(TWO_A_MINUTE, { headers, costs: [{ route: '/two', cost: 2 }] });
 
-  it('legacy: the most constrained policy, with the reset as an epoch time and the cost where costs are in use', async () => {
+  it('A11 legacy: the most constrained policy, with the reset as an epoch time and the cost where costs are in use', async () => {
     const response = await new GatewayWorld(limits('legacy')).send('/two');
     expect(response.headers.has('RateLimit')).toBe(false);
     expect(Object.fromEntries(response.headers)).toMatchObject({

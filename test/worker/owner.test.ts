@@ -158,7 +158,7 @@ describe('the alarm', () => {
     expect(await runInDurableObject(ownerStub('idle'), (_, state) => state.storage.getAlarm())).toBeNull();
   });
 
-  it('too early, or twice, it drops nothing that still counts', async () => {
+  it('F11 too early, or twice, it drops nothing that still counts', async () => {
     await ask('early', HUNDRED_A_MINUTE, 60);
     expect(await runDurableObjectAlarm(ownerStub('early'))).toBe(true);
     expect(await runDurableObjectAlarm(ownerStub('early'))).toBe(true);
@@ -175,7 +175,7 @@ describe('the alarm', () => {
     expect(remaining(await ask('late', HUNDRED_A_MINUTE, 0))).toBe(70);
   });
 
-  it('never, it leaves rows that say nothing, and the next write sets another', async () => {
+  it('G05 never, it leaves rows that say nothing, and the next write sets another', async () => {
     await ask('never', HUNDRED_A_MINUTE, 60);
     await runInDurableObject(ownerStub('never'), (_, state) => state.storage.deleteAlarm());
     passTime(restMs + 3_600_000);
@@ -195,7 +195,7 @@ describe('the alarm', () => {
 });
 
 describe('writes', () => {
-  it('G11 a hundred questions within a second cost one write and one alarm', async () => {
+  it('G05 G11 a hundred questions within a second cost one write and one alarm', async () => {
     const name = 'thrifty';
     await runInDurableObject(ownerStub(name), (_, state) => {
       vi.spyOn(state.storage, 'put');
