@@ -6,6 +6,7 @@
  */
 import { BoundedMap } from '../engine/bounded-map.ts';
 import { countedBy, UNKNOWN_ADDRESS } from '../policy/address.ts';
+import { bearerTokenOf, isKeyIn } from '../policy/api-key.ts';
 import { type Caller, callerAttributes, isListed } from '../policy/caller.ts';
 import type { Facts } from '../policy/match.ts';
 import { cfOf } from '../policy/region.ts';
@@ -14,13 +15,6 @@ import type { KeyLocation } from '../policy/ruleset.ts';
 import { hexOf } from '../policy/sha256.ts';
 import type { Snapshot } from './snapshot.ts';
 import { hostOf, pathOf } from './target.ts';
-
-/** Longer than any key in use; what is longer is not hashed but dropped. */
-const KEY_LENGTH_MAX = 512;
-
-/** RFC 6750's `b64token`, and what keys in headers of their own look like: visible ASCII, without the comma that joins repeated headers. */
-const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
-const VISIBLE = /^[!-+\--~]+$/;
 
 /** Hashing takes longer than all the rest together, so the hashes of keys seen lately are kept: about 250 bytes each. */
 const HASHES_MAX = 8_192;
@@ -109,24 +103,16 @@ async function remember(key: string): Promise<string> {
 function keyOf(request: Request, locations: readonly KeyLocation[]): string | undefined {
   for (const location of locations) {
     const key = keyAt(request, location);
-    if (key !== undefined && key.length <= KEY_LENGTH_MAX) return key;
+    if (key !== undefined) return key;
   }
   return undefined;
 }
 
 function keyAt(request: Request, location: KeyLocation): string | undefined {
-  switch (location.in) {
-    case 'authorization':
-      return BEARER.exec(request.headers.get('authorization') ?? '')?.[1];
-    case 'header':
-      return visible(request.headers.get(location.name));
-    case 'query':
-      return visible(onlyParameter(request.url, location.name));
-  }
-}
-
-function visible(text: string | null | undefined): string | undefined {
-  return text != null && VISIBLE.test(text) ? text : undefined;
+  if (location.in === 'authorization') return bearerTokenOf(request.headers.get('authorization'));
+  const shown =
+    location.in === 'header' ? request.headers.get(location.name) : onlyParameter(request.url, location.name);
+  return shown != null && isKeyIn(location.in, shown) ? shown : undefined;
 }
 
 /** The value of a query parameter that is there once. */

@@ -3,6 +3,7 @@
  *
  * No raw key leaves this module: the compiled directory holds only SHA-256.
  */
+import { isKeyIn, KEY_LENGTH_MAX } from './api-key.ts';
 import { KNOWN_ATTRIBUTES, UNVERIFIED_KEY } from './attributes.ts';
 import { LABEL_PREFIX } from './directory.ts';
 import { formatPath, type Path, type Report } from './problem.ts';
@@ -34,9 +35,12 @@ export function compileIdentity(raw: unknown, sha256: Sha256, { error, warn }: R
   const at: Path = ['identity'];
   const identity = read(identitySchema, raw ?? {}, at, error) ?? {};
   const defaults = read(defaultsSchema, identity.default ?? {}, [...at, 'default'], error) ?? {};
+  const apiKey = compileKeyPlaces(identity.api_key ?? DEFAULT_API_KEY_PLACES, [...at, 'api_key'], error);
+  const keys = identity.keys ?? [];
+  for (const [index, item] of keys.entries()) warnOfKey(item, [...at, 'keys', index, 'key'], apiKey, warn);
   return {
-    apiKey: compileKeyPlaces(identity.api_key ?? DEFAULT_API_KEY_PLACES, [...at, 'api_key'], error),
-    keys: compileDirectory(identity.keys ?? [], sha256, { error, warn }),
+    apiKey,
+    keys: compileDirectory(keys, sha256, { error, warn }),
     unknownKeys: identity.unknown_keys ?? 'address',
     defaults: present(defaults),
     trustedHops: identity.trusted_hops ?? 0,
@@ -86,6 +90,24 @@ function compileDirectory(
     directory.set(digest, present(attributes));
   }
   return Object.fromEntries(directory);
+}
+
+/** Its caller would be counted as a stranger, and nobody would see why. */
+function warnOfKey(entry: unknown, at: Path, places: readonly KeyLocation[], warn: Report): void {
+  const key = (entry as { readonly key?: unknown } | null)?.key;
+  if (typeof key !== 'string') return;
+  const shut = places.filter((place) => !isKeyIn(place.in, key));
+  if (shut.length === 0) return;
+  if (shut.length === places.length)
+    warn(
+      at,
+      `cannot be shown by a request: a key is at most ${KEY_LENGTH_MAX} visible characters of ASCII, without a comma`,
+    );
+  else if (shut.some((place) => place.in === 'authorization'))
+    warn(
+      at,
+      'cannot be shown as a Bearer token, which has letters, digits and -._~+/ only, and "=" at its end',
+    );
 }
 
 function digestOf(

@@ -29,9 +29,23 @@ export function warningsOf(ruleset: Ruleset, placed: readonly PlacedRule[]): rea
       ...unlistedKey(ruleset, item),
       ...objectWarnings(ruleset, item),
       ...fallbackAboveLimit(item),
+      ...windowToldOtherwise(ruleset, item),
       ...narrowFloodTier(matcher, item, placed),
     ]),
     ...uncovered(matcher),
+  ];
+}
+
+/** `RateLimit-Policy` has whole seconds, so a client would reckon with another rate than the one that holds. */
+function windowToldOtherwise({ headers }: Ruleset, { rule: { limit }, at }: PlacedRule): readonly Problem[] {
+  const isTold = headers === 'ietf' || headers === 'both';
+  if (!isTold || limit === undefined || countsSlots(limit) || limit.windowMs % 1_000 === 0) return [];
+  const seconds = Math.ceil(limit.windowMs / 1_000);
+  return [
+    {
+      path: [...at, 'window'],
+      message: `is ${limit.windowMs} ms, which clients are told as ${seconds} s: RateLimit-Policy has whole seconds only`,
+    },
   ];
 }
 

@@ -256,3 +256,37 @@ test('a concurrency limit has no rate, so nothing is warned of that compares rat
   const flood = `  - { key: remote_address, rate_limit: { ${LIMIT}, policy: flood, scope: local } }`;
   expect(warned(`  - { key: remote_address, rate_limit: ${slots} }\n${flood}`)).toEqual([]);
 });
+
+describe('keys that a request cannot show', () => {
+  const keyed = (key: string, places = '') =>
+    warned('', `identity: { ${places}keys: [{ key: ${JSON.stringify(key)}, tier: a }] }`);
+
+  test.each(['x'.repeat(513), 'a b', 'a,b', 'ключ'])('%s', (key) => {
+    expect(keyed(key)).toEqual([
+      expect.stringMatching(/identity\.keys\[0\]\.key: cannot be shown by a request/),
+    ]);
+  });
+
+  test('as a Bearer token, where that is one of the places', () => {
+    expect(keyed('sk:live$1')).toEqual([expect.stringMatching(/cannot be shown as a Bearer token/)]);
+    expect(keyed('sk:live$1', 'api_key: [x-api-key], ')).toEqual([]);
+    expect(keyed('sk_live-1.2~3+4/5==')).toEqual([]);
+  });
+});
+
+describe('windows that are no whole seconds', () => {
+  const windowed = (window: string, head = '') =>
+    warned(`  - { key: tier, value: a, rate_limit: { window: ${window}, requests_per_unit: 5 } }\n`, head);
+
+  test('are told to clients as more', () => {
+    expect(windowed('1500ms')).toEqual([
+      expect.stringMatching(/rate_limit\.window: is 1500 ms, which clients are told as 2 s/),
+    ]);
+    expect(windowed('100ms')).toEqual([expect.stringMatching(/told as 1 s/)]);
+  });
+
+  test('are nobody’s business where no field says so', () => {
+    expect(windowed('2s')).toEqual([]);
+    for (const mode of ['legacy', 'none']) expect(windowed('1500ms', `headers: ${mode}`)).toEqual([]);
+  });
+});
