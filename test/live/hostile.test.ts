@@ -111,6 +111,19 @@ describe('a hostile request', () => {
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
   });
 
+  it.each<[string, (round: number) => string]>([
+    ['header', (round) => request('/search', [`X-API-Key: k_${round}`, 'CF-Connecting-IP: 192.0.2.20'])],
+    [
+      'Authorization',
+      (round) => request('/search', [`Authorization: Bearer k_${round}`, 'CF-Connecting-IP: 192.0.2.21']),
+    ],
+    ['query', (round) => request(`/search?api_key=k_${round}`, ['CF-Connecting-IP: 192.0.2.22'])],
+  ])('with another invented key in its %s each time has what its address has', async (_, head) => {
+    const statuses: (number | 'closed')[] = [];
+    for (let round = 0; round < 7; round += 1) statuses.push(await send(head(round)));
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429]);
+  });
+
   it('does not stop an ordinary one', async () => {
     expect(await send(request('/', ['CF-Connecting-IP: 198.51.100.1']))).toBe(200);
   });

@@ -245,6 +245,65 @@ describe('who is calling', () => {
     expect((await world.send(path, init)).status).toBe(429);
   });
 
+  describe('where a rule of a class counts each caller', () => {
+    const classed = (unknownKeys?: string) => ({
+      domain: 'test',
+      identity: {
+        api_key: ['authorization', 'x-api-key', 'query:api_key'],
+        default: { tier: 'free' },
+        ...(unknownKeys && { unknown_keys: unknownKeys }),
+      },
+      descriptors: [
+        { key: 'tier', value: 'free', rate_limit: TWO_A_MINUTE },
+        { key: 'remote_address', rate_limit: { unit: 'minute', requests_per_unit: 100, policy: 'flood' } },
+      ],
+    });
+    type Shown = (round: number) => { readonly path?: string; readonly headers?: Record<string, string> };
+    const inRounds = async (world: GatewayWorld, shown: Shown) => {
+      const statuses = [];
+      for (const round of [1, 2, 3]) {
+        const { path = '/a', ...init } = shown(round);
+        statuses.push((await world.send(path, init)).status);
+      }
+      return statuses;
+    };
+
+    const KEYS: readonly [string, Shown][] = [
+      ['in Authorization', (round) => ({ headers: { Authorization: `Bearer invented_${round}` } })],
+      ['in a header', (round) => ({ headers: { 'X-API-Key': `invented_${round}` } })],
+      ['in the query', (round) => ({ path: `/a?api_key=invented_${round}` })],
+      ['as long as a key may be', (round) => ({ headers: { 'X-API-Key': `${'k'.repeat(511)}${round}` } })],
+    ];
+
+    it.each(KEYS)('invented keys %s are counted by the address that they come from', async (_, shown) => {
+      const world = new GatewayWorld(classed());
+      expect(await inRounds(world, shown)).toEqual([200, 200, 429]);
+      expect((await world.send('/a', { address: '192.0.2.2' })).status).toBe(200);
+    });
+
+    it.each(KEYS)('keys %s are each a caller of its own, if the file says so', async (_, shown) => {
+      expect(await inRounds(new GatewayWorld(classed('subject')), shown)).toEqual([200, 200, 200]);
+    });
+
+    it.each<[string, Shown]>([
+      ['too long', (round) => ({ headers: { 'X-API-Key': `${'k'.repeat(512)}${round}` } })],
+      [
+        'too long for a token',
+        (round) => ({ headers: { Authorization: `Bearer ${'k'.repeat(512)}${round}` } }),
+      ],
+      ['too long for a query', (round) => ({ path: `/a?api_key=${'k'.repeat(512)}${round}` })],
+      ['repeated', (round) => ({ headers: { 'X-API-Key': `k_${round}, k_${round}` } })],
+      ['repeated in the query', (round) => ({ path: `/a?api_key=k_${round}&api_key=k_${round}` })],
+      ['a list with commas', (round) => ({ headers: { 'X-API-Key': `k_${round},k_0` } })],
+      ['a token with commas', (round) => ({ headers: { Authorization: `Bearer k_${round},k_0` } })],
+      ['a list in the query', (round) => ({ path: `/a?api_key=k_${round},k_0` })],
+      ['not text', (round) => ({ path: `/a?api_key=k_${round}%00%ff%0a` })],
+      ['not ASCII', (round) => ({ path: `/a?api_key=k_%C3%A9_${round}` })],
+    ])('what is %s is no key, even there', async (_, shown) => {
+      expect(await inRounds(new GatewayWorld(classed('subject')), shown)).toEqual([200, 200, 429]);
+    });
+  });
+
   it('E13 rotating X-Forwarded-For neither escapes nor locks anybody out', async () => {
     const world = new GatewayWorld(byAddress(TWO_A_MINUTE));
     const statuses = [];
