@@ -138,10 +138,18 @@ describe('limiter explain', () => {
   });
 
   test('a key that is not in the directory leaves the caller to its address', async () => {
-    const { stdout } = await limiter('explain', DEFAULT, '--attr', 'api_key=made_up', '--cost', '3');
-    expect(stdout).toContain('cost 3');
-    expect(stdout).toContain('wins: tier=anonymous: 30 per 1m');
-    expect(stdout).toContain('counts per: remote_address=203.0.113.1');
+    const asked = ['explain', DEFAULT, '--attr', 'api_key=made_up', '--cost', '3'];
+    const { cost, policies } = JSON.parse((await limiter(...asked, '--json')).stdout);
+    expect(cost).toBe(3);
+    expect(policies).toMatchObject([
+      {
+        policy: 'default',
+        title: 'tier=anonymous: 30 per 1m',
+        counted: { pairs: [['remote_address', '203.0.113.1']] },
+      },
+      { policy: 'flood', counted: { pairs: [['remote_address', '203.0.113.1']] } },
+    ]);
+    expect((await limiter(...asked)).stdout).toContain('cost 3');
   });
 
   test('prices what each winner could admit above its limit, and shadow rules not at all', async () => {
