@@ -76,6 +76,28 @@ describe('an allowed request', () => {
     expect(Object.keys(members(response, 'RateLimit-Policy'))).toEqual(['default']);
   });
 
+  it('that leaves its whole quota is told a reset of 0', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE, { costs: [{ route: '/free', cost: 0 }] }));
+    expect((await world.send('/free')).headers.get('RateLimit')).toBe('"default";r=2;t=0');
+  });
+
+  it('of a leaky bucket reaches the origin no sooner than its turn, and one whose wait is too long never', async () => {
+    const seenAtMs: number[] = [];
+    const queue = { unit: 'second', requests_per_unit: 10, algorithm: 'leaky_bucket', max_delay: '250ms' };
+    const world = new GatewayWorld(byAddress(queue), {
+      origin: () => {
+        seenAtMs.push(performance.now());
+        return new Response('from the origin');
+      },
+    });
+    const responses = await Promise.all(['/a', '/b', '/c', '/d'].map((path) => world.send(path)));
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429]);
+    const [first = Number.NaN, second, third] = seenAtMs;
+    expect(seenAtMs).toHaveLength(3);
+    expect(second).toBeGreaterThanOrEqual(first + 100);
+    expect(third).toBeGreaterThanOrEqual(first + 200);
+  });
+
   it('passes unlimited and unmatched requests without fields', async () => {
     const world = new GatewayWorld({
       domain: 'test',
