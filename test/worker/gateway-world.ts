@@ -11,7 +11,8 @@ export const sha256 = (text: string) => createHash('sha256').update(text).digest
 
 export interface WorldOptions extends Partial<GatewayOptions> {
   readonly rules?: GatewayOptions['rules'];
-  readonly origin?: (request: Request) => Response | Promise<Response>;
+  /** `null` where none is bound, as on a zone's own routes. */
+  readonly origin?: ((request: Request) => Response | Promise<Response>) | null;
   readonly bindings?: Partial<GatewayBindings>;
 }
 
@@ -58,12 +59,12 @@ export class GatewayWorld {
       fetch: async (input: Request, init?: RequestInit) => {
         const request = new Request(input, init);
         this.seen.push(request);
-        return origin(request);
+        return origin?.(request);
       },
     };
     this.#bindings = {
       OWNER: isolateOf(env.OWNER),
-      ORIGIN: fetcher as unknown as Fetcher,
+      ...(origin && { ORIGIN: fetcher as unknown as Fetcher }),
       ...bindings,
     } as GatewayBindings;
   }

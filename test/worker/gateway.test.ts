@@ -27,6 +27,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
+  vi.restoreAllMocks();
   vi.useRealTimers();
   await reset();
 });
@@ -449,6 +450,24 @@ describe('the origin', () => {
     const response = await world.send('/a', { redirect: 'manual' });
     expect([response.status, response.headers.get('X-Own')]).toEqual([status, 'yes']);
     expect(response.headers.has('RateLimit')).toBe(true);
+  });
+
+  it('is the route’s own where none is bound: the very request goes there', async () => {
+    const fetched = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response('from the route'));
+    const world = new GatewayWorld(byAddress({ unit: 'minute', requests_per_unit: 1 }), { origin: null });
+    const request = new Request('https://api.example.com/a%20b?x=1', {
+      method: 'PUT',
+      body: 'the body',
+      headers: { 'CF-Connecting-IP': '192.0.2.1' },
+    });
+    const response = await world.sendAsIs(request);
+    expect([response.status, await response.text()]).toEqual([200, 'from the route']);
+    expect(response.headers.get('RateLimit')).toBe('"default";r=0;t=60');
+    expect((await world.send('/a')).status).toBe(429);
+    expect(fetched.mock.calls).toHaveLength(1);
+    const [asked, ...options] = fetched.mock.calls[0] ?? [];
+    expect(asked).toBe(request);
+    expect(options).toEqual([]);
   });
 
   it('that fails is a 502 with the limit fields', async () => {
