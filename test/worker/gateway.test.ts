@@ -588,13 +588,21 @@ describe('reserved paths', () => {
     app.use('*', rateLimit({ rules: () => snapshot }));
     app.use('/a', rateLimit({ rules: () => snapshot }));
     app.get('/a', (context) => context.text('own'));
-    const request = new Request('https://api.example.com/a', {
-      headers: { 'CF-Connecting-IP': '192.0.2.1' },
-    });
-    const context = createExecutionContext();
-    const response = await app.fetch(request, { OWNER: isolateOf(env.OWNER) }, context);
-    await waitOnExecutionContext(context);
-    expect([await response.text(), response.headers.get('RateLimit')]).toEqual(['own', '"default";r=1;t=30']);
+    const bindings = { OWNER: isolateOf(env.OWNER) };
+    const headers = { 'CF-Connecting-IP': '192.0.2.1' };
+    const told = [];
+    for (let sent = 0; sent < 3; sent += 1) {
+      const context = createExecutionContext();
+      const request = new Request('https://api.example.com/a', { headers });
+      const response = await app.fetch(request, bindings, context);
+      await waitOnExecutionContext(context);
+      told.push([response.status, response.headers.get('RateLimit')]);
+    }
+    expect(told).toEqual([
+      [200, '"default";r=1;t=30'],
+      [200, '"default";r=0;t=60'],
+      [429, '"default";r=0;t=30'],
+    ]);
   });
 
   it('anything else there is a 404 that the origin never sees', async () => {
