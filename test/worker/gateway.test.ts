@@ -357,6 +357,30 @@ describe('who is calling', () => {
   });
 });
 
+describe('where a request comes from', () => {
+  const file = {
+    domain: 'test',
+    descriptors: [
+      { key: 'country', rate_limit: { ...TWO_A_MINUTE, policy: 'country' } },
+      { key: 'asn', rate_limit: { ...TWO_A_MINUTE, policy: 'asn' } },
+      { key: 'host', rate_limit: TWO_A_MINUTE },
+    ],
+  };
+
+  it('is what the platform says', async () => {
+    const response = await new GatewayWorld(file).send('/a', { cf: { country: 'FR', asn: 64_496 } });
+    expect(Object.keys(members(response, 'RateLimit-Policy')).sort()).toEqual(['asn', 'country', 'default']);
+  });
+
+  it('is unknown where the platform says nothing, and the limits of other rules hold', async () => {
+    const world = new GatewayWorld(file);
+    const responses = [await world.send('/a'), await world.send('/a'), await world.send('/a')];
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429]);
+    for (const response of responses)
+      expect(Object.keys(members(response, 'RateLimit-Policy'))).toEqual(['default']);
+  });
+});
+
 describe('what is asked for', () => {
   const login = {
     domain: 'test',
