@@ -404,6 +404,19 @@ describe('what is asked for', () => {
     const denied = await world.send('/a', { method: 'HEAD' });
     expect(denied.status).toBe(429);
     expect(denied.headers.get('Retry-After')).toBe('30');
+    expect(await denied.text()).toBe('');
+  });
+
+  it('an allowed HEAD is one for the origin too, and comes back with the limit fields and no body', async () => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE), {
+      origin: () => new Response('from the origin', { headers: { 'X-Own': 'yes' } }),
+    });
+    const response = await world.send('/a', { method: 'HEAD' });
+    expect(world.seen.map(({ method }) => method)).toEqual(['HEAD']);
+    expect([response.status, response.headers.get('X-Own')]).toEqual([200, 'yes']);
+    expect(response.headers.get('RateLimit-Policy')).toBe('"default";q=2;w=60');
+    expect(response.headers.get('RateLimit')).toBe('"default";r=1;t=30');
+    expect(await response.text()).toBe('');
   });
 });
 
@@ -421,6 +434,18 @@ describe('browsers', () => {
       expect((await world.send('/a')).status).toBe(200);
     }
     expect((await world.send('/a', { method: 'OPTIONS' })).status).toBe(429);
+  });
+
+  it.each([
+    ['Access-Control-Request-Method', { Origin: 'https://app.example.com' }],
+    ['Origin', { 'Access-Control-Request-Method': 'GET' }],
+  ])('an OPTIONS without %s is no preflight: it is counted', async (_, headers) => {
+    const world = new GatewayWorld(byAddress(TWO_A_MINUTE, cors));
+    const response = await world.send('/a', { method: 'OPTIONS', headers });
+    expect(response.headers.get('RateLimit')).toBe('"default";r=1;t=30');
+    await world.send('/a');
+    expect((await world.send('/a', { method: 'OPTIONS', headers })).status).toBe(429);
+    expect((await world.send('/a', preflight())).status).toBe(200);
   });
 
   it('preflights without end are stopped by the built-in tier, or by the flood tier of the file', async () => {
