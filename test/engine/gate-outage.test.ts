@@ -181,6 +181,30 @@ describe('the breaker', () => {
   });
 });
 
+describe.each(outages)('owners that are $name, of an open rule and a closed one', ({ network }) => {
+  const open = winner({ quota: 10, policy: 'open', owner: 'anne' });
+  const closed = winner({ quota: 10, policy: 'closed', owner: 'berta', failureMode: 'closed' });
+
+  test.each([
+    ['open, closed', [open, closed]],
+    ['closed, open', [closed, open]],
+  ])(
+    '%s: refused as the closed one says, and nothing is taken from what the open one has',
+    async (_, both) => {
+      const isolate = new World({ network }).isolate();
+      for (let asked = 0; asked < 5; asked += 1) {
+        const verdict = await isolate.ask(both);
+        expect(verdict).toMatchObject({ outcome: 'unavailable', source: 'fallback', retryAfterMs: 1_000 });
+        const refusing = verdict.policies.filter(({ outcome }) => outcome !== 'allowed');
+        expect(refusing.map(({ policy, outcome }) => [policy, outcome])).toEqual([['closed', 'unavailable']]);
+      }
+      // A blind share of 10 is a single request.
+      expect((await isolate.ask([open])).outcome).toBe('allowed');
+      expect((await isolate.ask([open])).outcome).toBe('denied');
+    },
+  );
+});
+
 describe('windows', () => {
   test('only the present window is owed: what was admitted in the last one is over', async () => {
     const rule = winner({ quota: 100, windowMs: MINUTE_MS, algorithm: 'fixed_window' });
