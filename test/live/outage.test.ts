@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ServeChild, startServe } from '../../scripts/serve/child.ts';
 import { freePorts } from '../../scripts/serve/ports.ts';
 
@@ -17,6 +17,9 @@ const FALLBACK_FACTOR = 1.2;
 
 /** A fallback bucket holds at least one request, however small its share. */
 const LARGEST_COST = 1;
+
+/** An owner that is back is asked again within two seconds. */
+const BACK_WITHIN = { timeout: 2_000, interval: 50 };
 
 let served: ServeChild;
 let port: number;
@@ -125,5 +128,10 @@ describe('a closed rule', () => {
     await setOwners({ mode: 'down' });
     const statuses = await Promise.all(Array.from({ length: 10 }, () => send('k_closed', '/closed')));
     expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([503]));
+    await setOwners({ mode: 'ok' });
+    await vi.waitFor(async () => expect((await send('k_closed', '/closed')).status).toBe(200), BACK_WITHIN);
+    const after = [];
+    for (let sent = 0; sent < 10; sent += 1) after.push(await send('k_closed', '/closed'));
+    expect(after).toEqual(after.map(() => ({ status: 200, source: 'owner' })));
   });
 });
