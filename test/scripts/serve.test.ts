@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { BESIDE_NAMES, type BesideName } from '../../scripts/serve/beside.ts';
 import { type ServeChild, startServe } from '../../scripts/serve/child.ts';
 import { freePorts, portProblem } from '../../scripts/serve/ports.ts';
@@ -57,6 +57,7 @@ describe('serve', () => {
   });
 
   it('has an outage while the owner is set to be down, and none afterwards', async () => {
+    onTestFinished(async () => void (await setFault({ mode: 'ok' })));
     await setFault({ mode: 'down' });
     const during = await request(0, '192.0.2.30');
     await setFault({ mode: 'ok' });
@@ -154,14 +155,18 @@ describe('serve --origin', () => {
       const origin = createServer((request, response) => {
         request.on('data', (body) => response.end(`${request.method} ${request.url} ${body}`));
       });
+      onTestFinished(() => {
+        origin.closeAllConnections();
+        origin.close();
+      });
       await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
       const port = await freePorts(1);
       const url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}/base`;
       const server = await startServe('--port', String(port), '--origin', url);
+      onTestFinished(async () => void (await server.stop()));
       const response = await fetch(`http://127.0.0.1:${port}/a%20b?c=d`, { method: 'POST', body: 'hello' });
       expect(await response.text()).toBe('POST /base/a%20b?c=d hello');
       expect(await server.stop('SIGINT')).toBe(0);
-      origin.close();
     },
     START_MS_MAX,
   );
