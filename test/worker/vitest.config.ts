@@ -1,4 +1,5 @@
 import { cloudflareTest } from '@cloudflare/vitest-plugin';
+import { Response } from 'miniflare';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
@@ -6,6 +7,8 @@ export default defineConfig({
     cloudflareTest({
       wrangler: { configPath: '../../wrangler.toml' },
       remoteBindings: false,
+      // Whatever `fetch` asks for, so that no test needs a network.
+      miniflare: { outboundService: ({ url }) => new Response(`from ${url}`) },
     }),
   ],
   // Each question is a round trip through workerd, and two cores may be busy with the other project.
