@@ -10,28 +10,41 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Limit } from '../../src/core/decision.ts';
 import { ask, isAllowed, ownerStub, remaining, tokenBucket } from './calls.ts';
 
-const START_MS = Date.UTC(2026, 5, 1);
+/** Ahead of the real clock, by which an alarm goes off: here it does so only when a test says so. */
+const START_MS = Date.UTC(2100, 5, 1);
 const HUNDRED_A_MINUTE = tokenBucket(100, 60_000);
 const UNIT_MS = 600;
 
-let nowMs = START_MS;
-
-function passTime(ms: number): void {
-  nowMs += ms;
-  vi.setSystemTime(nowMs);
+/** Timers that run outside of the object may not touch its storage. What they wrote is on disk when this is over. */
+async function passTime(name: string, ms: number): Promise<void> {
+  await runInDurableObject(ownerStub(name), async (_, { storage }) => {
+    vi.advanceTimersByTime(ms);
+    await storage.sync();
+  });
 }
 
 async function stored(name: string): Promise<ReadonlyMap<string, unknown>> {
   return runInDurableObject(ownerStub(name), (_, state) => state.storage.list());
 }
 
+async function alarmMs(name: string): Promise<number | null> {
+  return runInDurableObject(ownerStub(name), (_, state) => state.storage.getAlarm());
+}
+
+/** The timers of an object go with it. The time, which would be set back as well, is not. */
+function dropTimers(): void {
+  const nowMs = Date.now();
+  vi.clearAllTimers();
+  vi.setSystemTime(nowMs);
+}
+
 async function evict(name: string): Promise<void> {
   await evictDurableObject(ownerStub(name));
+  dropTimers();
 }
 
 beforeEach(() => {
-  nowMs = START_MS;
-  vi.useFakeTimers({ toFake: ['Date'], now: nowMs });
+  vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], now: START_MS });
 });
 
 afterEach(async () => {
@@ -55,7 +68,7 @@ describe('eviction', () => {
       for (let spent = 0; spent < 8; spent += 1)
         if (isAllowed(await ask('sly', HUNDRED_A_MINUTE))) admitted += 1;
       expect((await stored('sly')).size).toBe(0);
-      passTime(untilForgottenMs);
+      await passTime('sly', untilForgottenMs);
       await evict('sly');
       const reply = await ask('sly', HUNDRED_A_MINUTE, 0);
       // One bucket that was never forgotten would be full by now as well.
@@ -68,10 +81,10 @@ describe('eviction', () => {
     let admitted = 0;
     for (let round = 0; round < 100; round += 1) {
       while (isAllowed(await ask('greedy', HUNDRED_A_MINUTE))) admitted += 1;
-      passTime(10_000);
+      await passTime('greedy', 10_000);
       await evict('greedy');
     }
-    const ideal = 100 + Math.floor((nowMs - START_MS - 10_000) / UNIT_MS);
+    const ideal = 100 + Math.floor((Date.now() - START_MS - 10_000) / UNIT_MS);
     expect(admitted).toBe(ideal);
   });
 
@@ -104,11 +117,11 @@ describe('a debt', () => {
     expect(await repeat()).toBe(50);
     await evict(name);
     expect(await repeat()).toBe(50);
-    passTime(60_000);
+    await passTime(name, 60_000);
     expect(await runDurableObjectAlarm(ownerStub(name))).toBe(true);
     await evict(name);
     expect(await repeat()).toBe(100);
-    passTime(600_000);
+    await passTime(name, 600_000);
     expect(await runDurableObjectAlarm(ownerStub(name))).toBe(true);
     expect((await stored(name)).size).toBe(0);
   });
@@ -135,9 +148,10 @@ describe('loss', () => {
           spentInLastSecond = next(6);
           for (let spent = 0; spent < spentInLastSecond; spent += 1) await ask(name, HUNDRED_A_MINUTE);
           before = remaining(await ask(name, HUNDRED_A_MINUTE, 0)) ?? 0;
-          if (second + 1 < lives) passTime(1_000);
+          if (second + 1 < lives) await passTime(name, 1_000);
         }
         await abortAllDurableObjects();
+        dropTimers();
         const after = remaining(await ask(name, HUNDRED_A_MINUTE, 0)) ?? 0;
         expect(after - before).toBeLessThanOrEqual(lossMax(spentInLastSecond));
         expect(after).toBeGreaterThanOrEqual(before);
@@ -149,13 +163,22 @@ describe('loss', () => {
 describe('the alarm', () => {
   const restMs = 60 * UNIT_MS;
 
+  it('F11 is set for the moment at which all is at rest', async () => {
+    await ask('spender', HUNDRED_A_MINUTE, 60);
+    expect(await alarmMs('spender')).toBe(START_MS + restMs);
+    await ask('spender', HUNDRED_A_MINUTE, 20);
+    await passTime('spender', restMs);
+    expect(await runDurableObjectAlarm(ownerStub('spender'))).toBe(true);
+    expect(await alarmMs('spender')).toBe(START_MS + restMs + 20 * UNIT_MS);
+  });
+
   it('empties storage once the caller is idle', async () => {
     await ask('idle', HUNDRED_A_MINUTE, 60);
     expect((await stored('idle')).size).toBe(1);
-    passTime(restMs);
+    await passTime('idle', restMs);
     expect(await runDurableObjectAlarm(ownerStub('idle'))).toBe(true);
     expect((await stored('idle')).size).toBe(0);
-    expect(await runInDurableObject(ownerStub('idle'), (_, state) => state.storage.getAlarm())).toBeNull();
+    expect(await alarmMs('idle')).toBeNull();
   });
 
   it('F11 too early, or twice, it drops nothing that still counts', async () => {
@@ -168,7 +191,7 @@ describe('the alarm', () => {
 
   it('late, it finds the caller active again and keeps what it spent since', async () => {
     await ask('late', HUNDRED_A_MINUTE, 60);
-    passTime(restMs + 3_600_000);
+    await passTime('late', restMs + 3_600_000);
     await ask('late', HUNDRED_A_MINUTE, 30);
     expect(await runDurableObjectAlarm(ownerStub('late'))).toBe(true);
     await evict('late');
@@ -178,34 +201,88 @@ describe('the alarm', () => {
   it('G05 never, it leaves rows that say nothing, and the next write sets another', async () => {
     await ask('never', HUNDRED_A_MINUTE, 60);
     await runInDurableObject(ownerStub('never'), (_, state) => state.storage.deleteAlarm());
-    passTime(restMs + 3_600_000);
+    await passTime('never', restMs + 3_600_000);
     await evict('never');
     expect(remaining(await ask('never', HUNDRED_A_MINUTE, 50))).toBe(50);
     expect(await runDurableObjectAlarm(ownerStub('never'))).toBe(true);
   });
 
-  it('F15 of a caller that is gone for good tolerates an empty object', async () => {
+  it('F15 of a caller that is gone for good finds no rows, and does no harm', async () => {
     await ask('gone', HUNDRED_A_MINUTE, 60);
-    await runInDurableObject(ownerStub('gone'), (_, state) => state.storage.deleteAll());
-    await runInDurableObject(ownerStub('gone'), async (instance) => {
+    await runInDurableObject(ownerStub('gone'), async (_, state) => {
+      await state.storage.deleteAll();
+      await state.storage.setAlarm(START_MS + restMs);
+    });
+    await evict('gone');
+    expect(await runDurableObjectAlarm(ownerStub('gone'))).toBe(true);
+    expect([(await stored('gone')).size, await alarmMs('gone')]).toEqual([0, null]);
+    expect(remaining(await ask('gone', HUNDRED_A_MINUTE, 1))).toBe(99);
+  });
+
+  it('that finds no rows while its caller is still known forgets nothing of it', async () => {
+    await ask('known', HUNDRED_A_MINUTE, 60);
+    await runInDurableObject(ownerStub('known'), async (instance, { storage }) => {
+      await storage.deleteAll();
       await instance.alarm?.();
     });
-    expect(remaining(await ask('gone', HUNDRED_A_MINUTE, 0))).toBe(40);
+    expect(remaining(await ask('known', HUNDRED_A_MINUTE, 0))).toBe(40);
   });
 });
 
 describe('writes', () => {
-  it('G05 G11 a hundred questions within a second cost one write and one alarm', async () => {
+  const thousandAnHour = tokenBucket(1_000, 3_600_000);
+
+  function spiesOn(name: string) {
+    return runInDurableObject(ownerStub(name), (_, { storage }) => ({
+      put: vi.spyOn(storage, 'put'),
+      delete: vi.spyOn(storage, 'delete'),
+      setAlarm: vi.spyOn(storage, 'setAlarm'),
+    }));
+  }
+
+  it('G05 G11 a hundred questions within a second cost one write and one alarm, and one write a second later', async () => {
     const name = 'thrifty';
-    await runInDurableObject(ownerStub(name), (_, state) => {
-      vi.spyOn(state.storage, 'put');
-      vi.spyOn(state.storage, 'setAlarm');
+    const { put, setAlarm } = await spiesOn(name);
+    for (let asked = 0; asked < 100; asked += 1) await ask(name, thousandAnHour);
+    const timesCalled = () => [put.mock.calls.length, setAlarm.mock.calls.length];
+    expect(timesCalled()).toEqual([1, 1]);
+    await runInDurableObject(ownerStub(name), () => {
+      vi.advanceTimersByTime(999);
+      expect(timesCalled()).toEqual([1, 1]);
+      vi.advanceTimersByTime(1);
+      expect(timesCalled()).toEqual([2, 1]);
     });
-    for (let asked = 0; asked < 100; asked += 1) await ask(name, tokenBucket(1_000, 3_600_000));
-    await runInDurableObject(ownerStub(name), (_, state) => {
-      expect(state.storage.put).toHaveBeenCalledTimes(1);
-      expect(state.storage.setAlarm).toHaveBeenCalledTimes(1);
-    });
+    await evict(name);
+    expect(remaining(await ask(name, thousandAnHour, 0))).toBe(900);
+  });
+
+  it('G11 however many they are, the alarm is set once, and not again by an owner that is made anew', async () => {
+    const name = 'steady';
+    const spies = await spiesOn(name);
+    for (let second = 0; second < 10; second += 1) {
+      await ask(name, thousandAnHour, 10);
+      await passTime(name, 1_000);
+    }
+    expect(spies.put).toHaveBeenCalledTimes(10);
+    expect(spies.setAlarm).toHaveBeenCalledTimes(1);
+    await evict(name);
+    const later = await spiesOn(name);
+    await ask(name, thousandAnHour, 10);
+    expect(later.put).toHaveBeenCalledTimes(1);
+    expect(later.setAlarm).not.toHaveBeenCalled();
+  });
+
+  it('hold no reply back until they are confirmed', async () => {
+    const name = 'hasty';
+    const spies = await spiesOn(name);
+    await ask(name, HUNDRED_A_MINUTE, 60);
+    await ask(name, HUNDRED_A_MINUTE, 1);
+    // The timer is late: what it was to write says nothing any more, so the row goes.
+    vi.setSystemTime(START_MS + 60_000);
+    await ask(name, HUNDRED_A_MINUTE, 0);
+    for (const spy of Object.values(spies))
+      expect(spy.mock.calls.map((given) => given.at(-1))).toEqual([{ allowUnconfirmed: true }]);
+    expect((await stored(name)).size).toBe(0);
   });
 
   it('are held back for nothing that is at rest within five seconds', async () => {
