@@ -101,6 +101,21 @@ describe('an allowed request', () => {
     expect(third).toBeGreaterThanOrEqual(first + 200);
   });
 
+  it('S03 that a shadow rule would have denied says nothing of it, and nothing of when to come back', async () => {
+    const world = new GatewayWorld(
+      byAddress([
+        { unit: 'minute', requests_per_unit: 10 },
+        { unit: 'minute', requests_per_unit: 1, policy: 'trial', shadow_mode: true },
+      ] as never),
+    );
+    for (const left of [9, 8, 7]) {
+      const response = await world.send('/a');
+      expect([response.status, response.headers.has('Retry-After')]).toEqual([200, false]);
+      expect(members(response, 'RateLimit')).toEqual({ default: { r: left, t: 6 * (10 - left) } });
+      expect(Object.keys(members(response, 'RateLimit-Policy'))).toEqual(['default']);
+    }
+  });
+
   it('passes unlimited and unmatched requests without fields', async () => {
     const world = new GatewayWorld({
       domain: 'test',
