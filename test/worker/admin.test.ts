@@ -8,6 +8,7 @@ import { sha256 } from './gateway-world.ts';
 
 afterEach(async () => {
   vi.restoreAllMocks();
+  vi.useRealTimers();
   await reset();
 });
 
@@ -478,6 +479,24 @@ describe('the check API', () => {
     });
   });
 
+  it('A11 tells waits and resets in seconds from now, of the request and of each policy', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2100, 5, 1) });
+    const world = new AdminWorld(RULES);
+    const { body } = await world.say('/v1/check', { body: { attributes, cost: 2 } });
+    expect(body).toMatchObject({ resetSeconds: 34_560, retryAfterSeconds: null });
+    expect(rows(body.policies, 'policy', 'resetSeconds', 'windowSeconds')).toEqual([
+      ['default', 34_560, 86_400],
+      ['org', 21_600, 86_400],
+    ]);
+    const denied = await world.say('/v1/check', { body: { attributes, cost: 4, peek: true } });
+    expect(denied.body).toMatchObject({ resetSeconds: 17_280, retryAfterSeconds: 17_280 });
+    const seen = await world.say('/v1/counters/inspect', { body: { attributes } });
+    expect(rows(seen.body.counters, 'policy', 'resetSeconds', 'windowSeconds')).toEqual([
+      ['default', 34_560, 86_400],
+      ['org', 21_600, 86_400],
+    ]);
+  });
+
   it('A11 M09 peeks by the same comparison, and charges nothing', async () => {
     const world = new AdminWorld(RULES);
     const peek = async (cost: number) =>
@@ -791,6 +810,20 @@ it('a canary key and the token are nowhere: in no log, metric, error, storage or
   const everything = [...lines, ...answers, ...stored].join('\n');
   expect(everything).not.toContain(CANARY);
   expect(everything).not.toContain(TOKEN);
+});
+
+it('D05 a request that no rule matches is counted as unmatched, one that a rule lets pass unasked as allowed', async () => {
+  const world = new AdminWorld({
+    domain: 'test',
+    descriptors: [{ key: 'route', value: '/free', rate_limit: { unlimited: true } }],
+  });
+  for (const path of ['/other', '/free', '/other']) await world.get(path);
+  await world.isolate.flush();
+  const { text } = await world.say('/metrics');
+  const counted = [...text.matchAll(/^edge_limiter_requests_total\{(.*)\} (\d+)$/gm)].map(
+    ([, labels, amount]) => `${/outcome="(\w+)"/.exec(labels!)?.[1]} ${amount}`,
+  );
+  expect(counted.sort()).toEqual(['allowed 1', 'unmatched 2']);
 });
 
 it('buckets that had to give way, since an isolate has more callers than it has room for, are counted', async () => {
