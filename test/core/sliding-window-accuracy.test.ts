@@ -9,7 +9,7 @@
  *   sources, 0.003% wrong, rates within 6% on average, and no source refused that was within its limit.
  * - *The limiter*: only admitted requests are counted, each algorithm with its own history, and the log's answer counts as right.
  *   Its share of wrong decisions is not comparable: of a source far above the limit the two admit as much, but not the same
- *   requests, so the share grows with the traffic of such sources (here 18% of all, on purpose). What a caller notices is the rate
+ *   requests, so the share grows with the traffic of such sources (here 17% of all, on purpose). What a caller notices is the rate
  *   admitted, and whether one within its limit is refused.
  */
 import { expect, test } from 'vitest';
@@ -43,21 +43,21 @@ function seeded(seed: number): () => number {
 
 /**
  * What this trace measures, and what is accepted: a tenth more, since a runtime may round `Math.log` otherwise. Three other seeds
- * gave figures within a fifth of these, and 2 or 3 sources within their limit that were ever refused.
+ * gave figures at most a quarter above these, and 3 sources within their limit that were ever refused.
  */
 const THRESHOLDS = {
   /** Share of requests at which the estimate is on the wrong side of the limit. */
-  estimatesWrong: { measured: 0.00385, threshold: 0.0043 },
+  estimatesWrong: { measured: 0.00384, threshold: 0.0042 },
   /** Mean relative error of the estimate, over the sources that were limited. */
-  estimateError: { measured: 0.0532, threshold: 0.059 },
+  estimateError: { measured: 0.0531, threshold: 0.058 },
   /** Share of decisions that differ from the log's: of all, and of those about sources within the limit. */
-  decisionsWrong: { measured: 0.0397, threshold: 0.044 },
-  decisionsWrongWithin: { measured: 9.1e-6, threshold: 10e-6 },
+  decisionsWrong: { measured: 0.0389, threshold: 0.043 },
+  decisionsWrongWithin: { measured: 8.2e-6, threshold: 9e-6 },
   /** Relative difference of the admitted rate, over the sources that were limited: the mean, and the worst. */
-  admittedError: { measured: 0.0126, threshold: 0.014 },
+  admittedError: { measured: 0.013, threshold: 0.0143 },
   admittedErrorMax: { measured: 0.0605, threshold: 0.067 },
   /** Sources that the log never refused and the approximation did; all of them came within a tenth of the limit. */
-  withinEverRefused: { measured: 7, threshold: 8 },
+  withinEverRefused: { measured: 10, threshold: 11 },
 } as const;
 
 /** The times at which one source sends, in whole milliseconds, the first window's phase at random. */
@@ -140,8 +140,9 @@ test('sliding_window stays close to sliding_log on a heavy-tailed trace', { time
   const random = seeded(SEED);
   const outcomes: Outcome[] = [];
   for (let source = 0; source < SOURCES; source += 1) {
-    const times = [...sendTimes(random)];
-    if (times.length === 0) continue;
+    // One that would send nothing in this time is drawn again, as one in five is.
+    let times = [...sendTimes(random)];
+    while (times.length === 0) times = [...sendTimes(random)];
     outcomes.push({ requests: times.length, ...compareEstimates(times), ...compareDecisions(times) });
   }
   const within = outcomes.filter((one) => one.admittedByLog === one.requests);
@@ -150,6 +151,7 @@ test('sliding_window stays close to sliding_log on a heavy-tailed trace', { time
   const requests = total(outcomes, (one) => one.requests);
   const rateError = (one: Outcome) => Math.abs(one.admitted - one.admittedByLog) / one.admittedByLog;
   const figures = {
+    sources: outcomes.filter((one) => one.requests > 0).length,
     requests,
     limitedSources: limited.length,
     limitedTraffic: total(limited, (one) => one.requests) / requests,
@@ -163,7 +165,8 @@ test('sliding_window stays close to sliding_log on a heavy-tailed trace', { time
     lowestPeakRefused: Math.min(...refused.map((one) => one.peak)) / QUOTA,
   };
   const place = JSON.stringify({ seed: SEED, ...figures });
-  expect(figures.requests, place).toBeGreaterThan(2_500_000);
+  expect(figures.sources, place).toBe(SOURCES);
+  expect(figures.requests, place).toBeGreaterThan(3_000_000);
   expect(figures.limitedSources, place).toBeGreaterThan(250);
   for (const [name, { threshold }] of Object.entries(THRESHOLDS)) {
     expect(figures[name as keyof typeof THRESHOLDS], `${name} of ${place}`).toBeLessThanOrEqual(threshold);
