@@ -398,6 +398,29 @@ table(
 );
 
 table(
+  'one address, or a network, beside a tier with routes',
+  withDescriptors(`
+  - key: tier
+    value: free
+    descriptors:
+      - { key: route, value: /v1/search, rate_limit: { ${LIMIT} } }
+  - { key: remote_address, value: 192.0.2.7, rate_limit: { ${LIMIT} } }
+  - { key: remote_address, value: 198.51.100.0/24, rate_limit: { ${LIMIT} } }`),
+  [
+    [
+      'an address that is named is one caller: it wins, though it is shallower',
+      { attributes: { tier: 'free', remote_address: '192.0.2.7' }, path: '/v1/search' },
+      ['default: remote_address=192.0.2.7 @ remote_address=192.0.2.7'],
+    ],
+    [
+      'a network is many callers: the deeper rule wins',
+      { attributes: { tier: 'free', remote_address: '198.51.100.7' }, path: '/v1/search' },
+      ['default: tier=free > route=/v1/search @ remote_address=198.51.100.7'],
+    ],
+  ],
+);
+
+table(
   'a declared attribute that is folded (E05)',
   withDescriptors(
     `
