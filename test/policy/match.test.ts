@@ -1,4 +1,6 @@
 /** Which rules a request meets, as tables: a rule file, then requests and what wins. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sha256 } from '../../scripts/limiter/load.ts';
 import { factsOf, matcherFrom, tell, withDescriptors } from './rules-from.ts';
@@ -393,6 +395,54 @@ table(
       'elsewhere',
       { attributes: { remote_address: '11.0.0.1' } },
       ['default: remote_address @ remote_address=11.0.0.1'],
+    ],
+  ],
+);
+
+table(
+  'the example with most of what a rule file can say',
+  readFileSync(join(import.meta.dirname, '..', '..', 'rules', 'examples', 'bookings.yaml'), 'utf8'),
+  [
+    [
+      'a visitor that searches meets the rules of its route, and the flood tier',
+      { attributes: { tier: 'visitor' }, path: '/trips/search' },
+      [
+        'default: tier=visitor > route=/trips/search @ remote_address=192.0.2.1',
+        'daily: tier=visitor > route=/trips/search @ remote_address=192.0.2.1',
+        'flood: remote_address @ remote_address=192.0.2.1',
+      ],
+    ],
+    [
+      'a partner that is watched is limited by its tier, and counted in shadow beside it',
+      {
+        attributes: { api_key: sha256('partner_north_2'), tier: 'partner', org: 'north' },
+        path: '/trips/7/book',
+        method: 'POST',
+      },
+      [
+        `default: tier=partner @ api_key=${sha256('partner_north_2')}`,
+        'org: org @ org=north',
+        `book: route=/trips/:id/book > method=POST @ api_key=${sha256('partner_north_2')}`,
+        'flood: remote_address @ remote_address=192.0.2.1',
+      ],
+      [`default: api_key=${sha256('partner_north_2')} @ api_key=${sha256('partner_north_2')}`],
+    ],
+    [
+      'the address of the monitoring is not counted, but by the flood tier',
+      { attributes: { tier: 'visitor', remote_address: '203.0.113.20' }, path: '/trips/search' },
+      [
+        'daily: tier=visitor > route=/trips/search @ remote_address=203.0.113.20',
+        'flood: remote_address @ remote_address=203.0.113.20',
+      ],
+    ],
+    [
+      'a channel that scrapes has a policy of its own, however it is spelt',
+      { attributes: { tier: 'app', user: 'app', channel: 'Scraper 9' } },
+      [
+        'default: tier=app @ user=app',
+        'channel: channel=scraper* @ channel=scraper9',
+        'flood: remote_address @ remote_address=192.0.2.1',
+      ],
     ],
   ],
 );
