@@ -40,10 +40,14 @@ function print(file: string, rules: LoadedRules): void {
     return;
   }
   for (const line of rules.warnings) console.error(withSeverity(line));
-  const { length } = rules.ruleset.rules;
+  const { ruleset, warnings } = rules;
   console.log(
-    `${file}: valid, ${length} ${length === 1 ? 'rule' : 'rules'}, ${rules.warnings.length} warnings`,
+    `${file}: valid, ${counted(ruleset.rules.length, 'rule')}, ${counted(warnings.length, 'warning')}`,
   );
+}
+
+function counted(amount: number, noun: string): string {
+  return `${amount} ${noun}${amount === 1 ? '' : 's'}`;
 }
 
 /** `file:line:column path: warning: message`, so that a warning is not taken for an error. */
