@@ -25,7 +25,8 @@ function decoded(path: string): string {
     if (next === text) break;
     text = next;
   }
-  return text.replaceAll('\\', '/').toLowerCase();
+  // Whoever keeps texts as C does reads none of what comes after a NUL.
+  return text.replaceAll('\\', '/').replaceAll('\0', ';').toLowerCase();
 }
 
 /** The first segment as readers of paths find it: some count empty segments when they fold dots, others leave them out before. */

@@ -17,6 +17,7 @@ describe('is one of ours', () => {
     '/_limiter%2fv1/keys',
     '/_limiter;a/v1/keys',
     '/_limiter%00/x',
+    '/_limiter%00x',
     '/%2e/_limiter/x',
     '/\\_limiter/x',
     '/_limiter?x=1',
