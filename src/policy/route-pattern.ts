@@ -26,7 +26,7 @@ const ESCAPE_OR_FOREIGN = /%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/gu;
 const UNRESERVED = /[A-Za-z0-9\-._~]/;
 
 /**
- * One spelling of a path: escapes of unreserved characters decoded, `\\` a slash, dot segments folded as a URL's are, then one slash for
+ * One spelling of a path: escapes of unreserved characters decoded, `\` a slash, dot segments folded as a URL's are, then one slash for
  * several and none at the end. A query is dropped. A percent sign that starts no escape becomes `%25`, so that the result is stable and nothing
  * throws.
  */
