@@ -13,7 +13,7 @@ import {
   questionLost,
 } from './network.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
-import { type Isolate, World } from './world.ts';
+import { CLOCKS, HOUR_JUMPS, type Isolate, World } from './world.ts';
 
 /** As long as a word waits for others, and its way. */
 const TOLD_MS = 300;
@@ -273,18 +273,11 @@ describe('decided without the owner', () => {
   });
 });
 
-describe.each([
-  ['the isolate', (world: World, ms: number) => world.stepIsolateClock(ms)],
-  ['the owner', (world: World, ms: number) => world.stepOwnerClock(ms)],
-])('when the clock of %s jumps an hour', (_, step) => {
-  const ways = [
-    ['forth', [HOUR_MS]],
-    ['back', [-HOUR_MS]],
-    ['forth and back', [HOUR_MS, -HOUR_MS]],
-    ['back and forth', [-HOUR_MS, HOUR_MS]],
-  ] as const;
+describe.each(CLOCKS)('when the clock of %s jumps an hour', (_, step) => {
   const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_log'] as const;
-  const cases = ways.flatMap(([way, jumps]) => algorithms.map((algorithm) => ({ way, jumps, algorithm })));
+  const cases = HOUR_JUMPS.flatMap(([way, jumps]) =>
+    algorithms.map((algorithm) => ({ way, jumps, algorithm })),
+  );
 
   test.each(cases)(
     '$way: a $algorithm is charged what it cost, and told once',

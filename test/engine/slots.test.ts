@@ -12,8 +12,8 @@ import {
   healthy,
   questionLost,
 } from './network.ts';
-import { DAY_MS, HOUR_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
-import { type Isolate, type TimedVerdict, World } from './world.ts';
+import { DAY_MS, SECOND_MS, type WinnerOptions, winner } from './rules.ts';
+import { CLOCKS, HOUR_JUMPS, type Isolate, type TimedVerdict, World } from './world.ts';
 
 const LIFE_MS = 30 * SECOND_MS;
 
@@ -380,19 +380,10 @@ describe('when the owner is away', () => {
   });
 });
 
-describe.each([
-  ['the isolate', (world: World, ms: number) => world.stepIsolateClock(ms)],
-  ['the owner', (world: World, ms: number) => world.stepOwnerClock(ms)],
-])('when the clock of %s jumps an hour', (_, step) => {
+describe.each(CLOCKS)('when the clock of %s jumps an hour', (_, step) => {
   const rule = slots(5);
-  const ways = [
-    ['forth', [HOUR_MS]],
-    ['back', [-HOUR_MS]],
-    ['forth and back', [HOUR_MS, -HOUR_MS]],
-    ['back and forth', [-HOUR_MS, HOUR_MS]],
-  ] as const;
 
-  test.each(ways)(
+  test.each(HOUR_JUMPS)(
     '%s: requests in progress have their slots from the next renewal on, and let them go',
     async (_, jumps) => {
       const world = new World();
@@ -415,20 +406,23 @@ describe.each([
     },
   );
 
-  test.each(ways)('%s: what nobody renews or lets go is free at the end of its life', async (_, jumps) => {
-    const world = new World();
-    const died = await all(world, world.isolate(), [rule], 3);
-    world.network = ({ call }) => (call.holder === 'isolate-1' ? questionLost() : answers());
-    end(died[0]!);
-    const other = world.isolate();
-    for (const ms of jumps) {
-      step(world, ms);
-      // A life is as long as the owner sees its clock go on, so somebody asks.
-      await other.ask([rule], { cost: 0 });
-    }
-    await world.time.advance(LIFE_MS);
-    expect(await all(world, other, [rule], 6)).toHaveLength(5);
-  });
+  test.each(HOUR_JUMPS)(
+    '%s: what nobody renews or lets go is free at the end of its life',
+    async (_, jumps) => {
+      const world = new World();
+      const died = await all(world, world.isolate(), [rule], 3);
+      world.network = ({ call }) => (call.holder === 'isolate-1' ? questionLost() : answers());
+      end(died[0]!);
+      const other = world.isolate();
+      for (const ms of jumps) {
+        step(world, ms);
+        // A life is as long as the owner sees its clock go on, so somebody asks.
+        await other.ask([rule], { cost: 0 });
+      }
+      await world.time.advance(LIFE_MS);
+      expect(await all(world, other, [rule], 6)).toHaveLength(5);
+    },
+  );
 });
 
 const delayMs = fc.oneof(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 100, max: 2_500 }));

@@ -15,6 +15,7 @@ import type { GateRequest, Verdict } from '../../src/engine/verdict.ts';
 import type { Winner } from '../../src/policy/counter.ts';
 import type { Version } from '../../src/policy/ruleset.ts';
 import { healthy, type Network, type Sent } from './network.ts';
+import { HOUR_MS } from './rules.ts';
 
 /** The beginning of a second, a minute, a day and a month of 30 days. */
 export const START_MS = 667 * 30 * 86_400_000;
@@ -200,3 +201,16 @@ export class Isolate {
 export function callOf(parts: Partial<OwnerCall>): OwnerCall {
   return { format: MESSAGE_FORMAT, holder: 'isolate-0', version: FIRST_VERSION, ...parts };
 }
+
+/** The clocks that may jump, and how far and back they do. */
+export const CLOCKS = [
+  ['the isolate', (world: World, ms: number) => world.stepIsolateClock(ms)],
+  ['the owner', (world: World, ms: number) => world.stepOwnerClock(ms)],
+] as const;
+
+export const HOUR_JUMPS = [
+  ['forth', [HOUR_MS]],
+  ['back', [-HOUR_MS]],
+  ['forth and back', [HOUR_MS, -HOUR_MS]],
+  ['back and forth', [-HOUR_MS, HOUR_MS]],
+] as const;

@@ -48,6 +48,24 @@ it('a host is one host with a port, a dot at its end or in capitals', async () =
     expect([host, (await world.send(`https://${host}/a`)).status]).toEqual([host, 429]);
 });
 
+it('a path that its readers could take for several is forwarded as the one that rules were matched against', async () => {
+  const world = new GatewayWorld(file([byAddress(ONE_A_MINUTE)]));
+  // As the runtime hands out what a socket brought; a request that is made here would have it folded already.
+  const request = new Request('https://api.example.com/as-sent', {
+    method: 'POST',
+    body: 'sent',
+    headers: { 'CF-Connecting-IP': '192.0.2.1' },
+  });
+  Object.defineProperty(request, 'url', { value: 'https://api.example.com/x\\..\\login?next=a%2e' });
+  expect((await world.sendAsIs(request)).status).toBe(200);
+  const [seen] = world.seen;
+  expect([seen?.url, seen?.method, await seen?.text()]).toEqual([
+    'https://api.example.com/login?next=a%2e',
+    'POST',
+    'sent',
+  ]);
+});
+
 it('preflights that each invent a header are stopped, whatever a local rule counts by that header', async () => {
   const rule = { key: 'plan', rate_limit: { ...ONE_A_MINUTE, scope: 'local' } };
   const world = new GatewayWorld(file([rule], { attributes: { plan: { header: 'x-plan' } } }));
