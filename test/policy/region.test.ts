@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  cfOf,
   isRegion,
   nearestOf,
   REGION_UNKNOWN,
@@ -135,4 +136,17 @@ test('only the words of the table are regions', () => {
   expect(REGIONS.every(isRegion)).toBe(true);
   for (const other of ['', 'WEUR', 'apac-ne', 'length', 0, undefined, null])
     expect(isRegion(other)).toBe(false);
+});
+
+test('what the platform says of a request and cannot be read is nothing', () => {
+  const unreadable = {
+    get cf(): Whereabouts {
+      throw new SyntaxError('no JSON');
+    },
+  };
+  expect([cfOf(unreadable), cfOf({}), cfOf({ cf: { country: 'FR' } })]).toEqual([
+    undefined,
+    undefined,
+    { country: 'FR' },
+  ]);
 });
